@@ -264,28 +264,6 @@ MUTANTS = (
         'is_conjunct = clause == "where" and any(',
         'is_conjunct = clause == "where" or any(',
     ),
-    Mutant(
-        "linked",
-        "by another column of the change",
-        _PLACES,
-        "__sqb_k.{quote(key)}",
-        "__sqb_k.{quote(column)}",
-    ),
-    Mutant("linked", "rows that do not belong to it", _PLACES, "LEFT SEMI JOIN {change}", "LEFT ANTI JOIN {change}"),
-    Mutant(
-        "linked",
-        "the condition of a LEFT JOIN for all rows",
-        "operators/links.py",
-        "restricted = inner if number is None else {number}",
-        "restricted = inner if number is None else {number} | inner",
-    ),
-    Mutant(
-        "linked",
-        "WHERE of another source",
-        _PLACES,
-        'if way == "linear" and source == place.number',
-        'if way == "linear" and source != place.number',
-    ),
     Mutant("scalar", "comparison dropped", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"({new})"'),
     Mutant("scalar", "comparison without NULL", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"NOT (({new}) = ({old}))"'),
     Mutant(

@@ -111,9 +111,6 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
-    def spread(self, frame: str) -> str:
-        return frame
-
     def derive(self, frame: str, *sources: str) -> str:
         return frame
 
@@ -186,12 +183,6 @@ class DuckTables:
 
     def get_old(self, slot: int) -> str:
         return f"old_{self.names[slot]}"
-
-    def is_large(self, slot: int) -> bool:
-        return True
-
-    def is_change_small(self, slot: int) -> bool:
-        return True
 
     def compute_delta(self, slot: int) -> str:
         new, old = self.get_new(slot), self.get_old(slot)

@@ -107,12 +107,6 @@ class _Views:
     def get_old(self, slot: int) -> str:
         return "facts_old" if self.names[slot] == "f" else "dims"
 
-    def is_large(self, slot: int) -> bool:
-        return True
-
-    def is_change_small(self, slot: int) -> bool:
-        return True
-
     def compute_delta(self, slot: int) -> Any:
         new, old = self.spark.table(self.get_new(slot)), self.spark.table(self.get_old(slot))
         both = changes.with_multiplicity(new, 1, new.columns).unionAll(changes.with_multiplicity(old, -1, new.columns))

@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from sqb.sql.delta.operators.model import OperatorTree
 
 
-# Of a table with so many rows, those that belong to a small change are looked for before anything is joined. Changes of
-# fewer rows than these are held by each task that joins them: none, as long as that was not measured on Spark.
-_LARGE, _HELD_BY_A_TASK = 100_000, 0
-
-
 class _SlotInputs:
     """The tables of a query at both versions, and their changes."""
 
@@ -40,16 +35,6 @@ class _SlotInputs:
 
     def get_old(self, slot: int) -> str:
         return self.slots[slot].then
-
-    def is_large(self, slot: int) -> bool:
-        return (self.slots[slot].state.rows or 0) >= _LARGE
-
-    def is_change_small(self, slot: int) -> bool:
-        table_change = self.slots[slot].table_change
-        rows, change = table_change.changed_rows, table_change.change
-        # How many rows a deleted value hides is not known.
-        is_bound = change.rows_added is not None and change.rows_removed is not None
-        return is_bound and rows is not None and rows < _HELD_BY_A_TASK
 
     def compute_delta(self, slot: int) -> Any:
         assert self.refresh is not None

@@ -64,10 +64,6 @@ class SparkEngine:
             return frame.localCheckpoint()
         return self.stack.enter_context(persisted(frame))
 
-    def spread(self, frame: DataFrame) -> DataFrame:
-        # Of rows that deletes hide, Spark knows no number, and would sort what they are joined with.
-        return self._note(F.broadcast(frame), self.get_size(frame))
-
     def create_view(self, frame: DataFrame) -> str:
         # A Spark Connect server looks a name up each time that a frame is read: none may come to mean another view.
         name = f"__sqb_view_{len(self._views) + 1}"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from sqb.names import quote
 from sqb.sql.delta.aggregates.model import Aggregation
 from sqb.sql.delta.aggregates.state_design import StateDesign
 from sqb.sql.delta.operators.model import Operator, OperatorTree
@@ -17,7 +16,7 @@ from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
 from sqb.sql.delta.rules.add_up import update_figures
-from sqb.sql.delta.rules.places import Term, Version, edit_places, find_way, list_terms, render_block, repeat
+from sqb.sql.delta.rules.places import Version, edit_places, find_way, render_block, repeat
 
 
 class Engine(Protocol):
@@ -31,10 +30,6 @@ class Engine(Protocol):
 
     def persist(self, frame: Any) -> Any:
         """A frame that is computed once."""
-        ...
-
-    def spread(self, frame: Any) -> Any:
-        """A frame of few rows, all of which every task is to hold that joins them."""
         ...
 
     def derive(self, frame: Any, *sources: Any) -> Any:
@@ -78,14 +73,6 @@ class Inputs(Protocol):
         ...
 
     def get_old(self, slot: int) -> str: ...
-
-    def is_large(self, slot: int) -> bool:
-        """Whether reading a table only where it belongs to few rows saves more than it costs."""
-        ...
-
-    def is_change_small(self, slot: int) -> bool:
-        """Whether so few rows of a table changed that every task can hold them."""
-        ...
 
     def compute_delta(self, slot: int) -> Any:
         """The net change of a table: its columns and their multiplicity."""
@@ -150,8 +137,6 @@ class Evaluation:
         self.inputs, self.states, self.shown = inputs, states, shown
         self._frames: dict[tuple[int, Version], Any] = {}
         self._relations: dict[tuple[int, Version], str] = {}
-        # Small changes that are read more than once.
-        self._few: dict[tuple[int, str, str], str] = {}
         self._plain_columns: dict[int, list[str]] = {}
 
     def compute_change(self) -> Any:
@@ -198,8 +183,7 @@ class Evaluation:
         if key not in self._relations:
             operator = self.get_operator(index)
             if version == "delta":
-                change = self._read_changes(index)
-                self._relations[key] = self.name(self.engine.spread(change) if self._is_change_small(index) else change)
+                self._relations[key] = self.name(self._read_changes(index))
             elif operator.kind == "table":
                 get = self.inputs.get_new if version == "new" else self.inputs.get_old
                 self._relations[key] = get(operator.slot)
@@ -216,27 +200,6 @@ class Evaluation:
         if operator.kind == "table" and all(self._adds_up(i, index) for i in self.proposal.changed):
             return self.inputs.read_changes(operator.slot)
         return self.engine.expand(self.compute_delta(index))
-
-    def list_terms(self, index: int, changed: tuple[int, ...]) -> list[Term]:
-        """The change of a block's rows, by the places where it reads what changed."""
-        return list_terms(self.text, self.get_operator(index), changed, self)
-
-    def is_worth_restricting(self, index: int, by: int) -> bool:
-        operator = self.get_operator(index)
-        return operator.kind == "table" and self._is_change_small(by) and self.inputs.is_large(operator.slot)
-
-    def fill_few(self, index: int, alias: str, condition: str) -> str:
-        key = (index, alias, condition)
-        if key not in self._few:
-            change = self._read_changes(index)
-            if condition:
-                change = self.engine.run(f"SELECT * FROM {self.name(change)} AS {quote(alias)} WHERE {condition}")
-            self._few[key] = self.name(self.engine.spread(self.engine.persist(change)))
-        return self._few[key]
-
-    def _is_change_small(self, index: int) -> bool:
-        operator = self.get_operator(index)
-        return operator.kind == "table" and self.inputs.is_change_small(operator.slot)
 
     def _adds_up(self, reader: int, index: int) -> bool:
         """Whether one operator only adds up the rows of another; also where it does not read them.

@@ -57,17 +57,6 @@ class JoinedSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """Of a source only those rows matter whose column equals that of another source, which has the same type.
-
-    Both are the source's number and the column's name.
-    """
-
-    source: tuple[int, str]
-    by: tuple[int, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Subquery:
     """A query inside an expression of a block."""
 
@@ -143,10 +132,6 @@ class Select:
     group_clause: Span | None = None
     having_clause: Span | None = None
     subqueries: tuple[Subquery, ...] = ()
-    # By which sources are joined to others that are not filled with NULLs.
-    links: tuple[Link, ...] = ()
-    # What WHERE asks of one of these sources alone, by its number.
-    filters: tuple[tuple[int, str], ...] = ()
     # Whether a star is part of an expression, as in `hash(*)`: a change has one column more.
     has_inner_star: bool = False
     is_grouping: bool = False

@@ -11,7 +11,6 @@ from sqb.names import quote
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
-from sqb.sql.delta.operators.links import read_filters, read_links
 from sqb.sql.delta.operators.model import (
     Clause,
     JoinedSource,
@@ -406,30 +405,16 @@ class _Reader:
     ) -> Select:
         clauses = (block.where, block.group_clause, block.having_clause)
         has_star = _has_inner_star(self.paired.selects[block.span])
-        node = self.paired.selects[block.span]
-        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries)
-        types = [self._list_types(place) for place in places[: len(block.sources)]]
-        links = read_links(block, node, self.sources, types)
-        filters = read_filters(self.text, block, node, self.sources) if links else ()
-        select = replace(select, links=links, filters=filters, has_inner_star=has_star)
+        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, has_star)
         if unknown := set(block.others) - _HARMLESS:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
+        node = self.paired.selects[block.span]
         select = self._read_repeatability(block, select)
         if is_aggregating(self.text, block):
             columns = self._list_source_columns(block, places)
             select = self._read_grouping(block, node, select, frozenset(columns) if columns is not None else None)
         windows = tuple(list_windows(self.text, block.result_spans, block.subqueries))
         return self._read_windows(block, node, select, windows, places) if windows else select
-
-    def _list_types(self, place: Place) -> Mapping[str, str]:
-        """The types of a table's columns by their names in lower case; none of anything else."""
-        operator = self.operators[place.input]
-        names = (
-            [(n.lower(), kind.lower()) for n, kind in self.schemas[operator.slot].items()]
-            if operator.kind == "table"
-            else []
-        )
-        return dict(names) if len(dict(names)) == len(names) else {}
 
     def _read_repeatability(self, block: Block, select: Select) -> Select:
         """What of a block may come out differently when it is evaluated again."""

@@ -8,7 +8,7 @@ from sqb.sql.delta.aggregates.state_design import StateDesign, list_type_questio
 from sqb.sql.delta.operators.model import Operator
 from sqb.sql.delta.rules.base import Obstacle, Rule, RuleCase
 from sqb.sql.delta.rules.join_rows import find_body_obstacle
-from sqb.sql.delta.rules.places import Fill, Term, Version, edit_places, edit_term, render_block, repeat
+from sqb.sql.delta.rules.places import Fill, Term, Version, edit_places, edit_term, list_terms, render_block, repeat
 
 if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation
@@ -53,7 +53,7 @@ def update_figures(evaluation: Evaluation, index: int) -> None:
         return
     beneath, _ = split_places(operator, evaluation.list_changed_places(index))
     design = states.get_design(index)
-    terms = evaluation.list_terms(index, beneath)
+    terms = list_terms(evaluation.text, operator, beneath, evaluation.fill)
     states.add_changes(
         index, [render_figures(evaluation.text, operator, design, term, evaluation.fill) for term in terms]
     )

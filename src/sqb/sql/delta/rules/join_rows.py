@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqb.sql.delta.rules.base import Obstacle, Rule, RuleCase
-from sqb.sql.delta.rules.places import edit_term, find_way, render_block
+from sqb.sql.delta.rules.places import edit_term, find_way, list_terms, render_block
 
 if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation
@@ -30,7 +30,7 @@ def _find_obstacle(case: RuleCase) -> Obstacle | None:
 def _compute(evaluation: Evaluation, index: int) -> Any:
     engine, operator = evaluation.engine, evaluation.get_operator(index)
     columns, changes = evaluation.list_columns(index), []
-    for term in evaluation.list_terms(index, evaluation.list_changed_places(index)):
+    for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation.fill):
         edits = edit_term(operator, term, evaluation.fill)
         text = render_block(evaluation.text, operator, edits, f", {term.weight} AS __sqb_weight")
         changes.append(engine.weigh(engine.run(text), columns))

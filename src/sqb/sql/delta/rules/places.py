@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from sqb.names import quote
 from sqb.sql.delta.operators.model import JoinedSource, Operator, Place, Select, Subquery
@@ -20,22 +20,6 @@ from sqb.sql.delta.skeleton.read import tokens_within
 Version = Literal["new", "old", "delta"]
 # The text of an operator at a version.
 Fill = Callable[[int, Version], str]
-
-
-class Reader(Protocol):
-    """What terms ask of an evaluation."""
-
-    def fill(self, index: int, version: Version) -> str: ...
-
-    def fill_few(self, index: int, alias: str, condition: str) -> str:
-        """The text of a small change, of which only some rows matter and which is read more than once."""
-        ...
-
-    def is_worth_restricting(self, index: int, by: int) -> bool:
-        """Whether it pays to read an operator only where it belongs to what changed in another one."""
-        ...
-
-
 How = Literal["linear", "outer", "full", "chain", "correlated", "in", "scalar", "value"]
 
 _OUTER = ("RIGHT", "FULL")
@@ -162,19 +146,17 @@ class Term:
     weight: str = MULTIPLICITY
 
 
-def list_terms(text: str, operator: Operator, changed: tuple[int, ...], reader: Reader) -> list[Term]:
+def list_terms(text: str, operator: Operator, changed: tuple[int, ...], fill: Fill) -> list[Term]:
     """The change of a block's rows as a telescoped sum: places before the changed one are new, those after it old."""
-    terms, fill = [], reader.fill
+    terms = []
     for number in changed:
         way = find_way(operator, number)
         assert not isinstance(way, Obstacle), way
         base: tuple[Version, ...] = tuple("new" if i < number else "old" for i in range(len(operator.places)))
-        linked = _restrict_linked(operator, number, way, reader)
         if way == "linear":
-            terms.append(Term(_with(base, number, "delta"), {i: write(base[i]) for i, write in linked.items()}))
+            terms.append(Term(_with(base, number, "delta"), {}))
             continue
         condition, sources = _restrict(text, operator, number, way, base, fill)
-        sources = {**linked, **sources}
         for version, weight in (("new", "1L"), ("old", "-1L")):
             versions = _with(base, number, version)
             filled = {i: write(versions[i]) for i, write in sources.items()}
@@ -216,43 +198,6 @@ def _restrict(
             return _restrict_in(block.subqueries[place.number], delta), {}
         case _:
             return _restrict_scalar(text, operator, number, versions, fill), {}
-
-
-def _restrict_linked(operator: Operator, number: int, way: How, reader: Reader) -> dict[int, _Write]:
-    """Sources with nothing but the rows that belong to a change, by the columns by which they are joined to it.
-
-    The right side of a LEFT JOIN that changed is itself read where it belongs to the rows that its change touches.
-    """
-    block, place = operator.block, operator.places[number]
-    assert block is not None
-    if place.role != "source" or way not in ("linear", "outer"):
-        return {}
-    same: dict[int, list[str]] = {}
-    for link in block.links:
-        (own, column), (by, key) = link.source, link.by
-        if way == "linear" and by == place.number:
-            same.setdefault(own, []).append(f"__sqb_t.{quote(column)} = __sqb_k.{quote(key)}")
-        elif way == "outer" and own == place.number and block.sources[own].join == "LEFT":
-            same.setdefault(own, []).append(f"__sqb_t.{quote(column)} = __sqb_k.{quote(column)}")
-    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
-    inputs = {places[own]: operator.places[places[own]].input for own in same}
-    worth = {i for i, index in inputs.items() if reader.is_worth_restricting(index, place.input)}
-    if not worth:
-        return {}
-    filters = (f"({part})" for source, part in block.filters if way == "linear" and source == place.number)
-    change = reader.fill_few(place.input, block.sources[place.number].alias, " AND ".join(filters))
-    writes = {
-        places[own]: _write_linked(reader.fill, inputs[places[own]], change, " AND ".join(equal))
-        for own, equal in same.items()
-        if places[own] in worth
-    }
-    return {**writes, number: lambda version: change} if way == "linear" else writes
-
-
-def _write_linked(fill: Fill, index: int, change: str, same: str) -> _Write:
-    return lambda version: (
-        f"(SELECT __sqb_t.* FROM {fill(index, version)} AS __sqb_t LEFT SEMI JOIN {change} AS __sqb_k ON {same})"
-    )
 
 
 def _restrict_outer(block: Select, place: Place, delta: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.sql.delta.rules.add_up import split_places
 from sqb.sql.delta.rules.base import Obstacle, Rule, RuleCase
 from sqb.sql.delta.rules.join_rows import find_body_obstacle
-from sqb.sql.delta.rules.places import Version, edit_places, edit_term, edit_where, render_block, repeat
+from sqb.sql.delta.rules.places import Version, edit_places, edit_term, edit_where, list_terms, render_block, repeat
 
 if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation
@@ -45,7 +45,7 @@ def compare_touched(evaluation: Evaluation, index: int, expressions: Sequence[st
     listed = ", ".join(f"{e} AS {key}" for e, key in zip(expressions, keys, strict=True))
     parts = [
         render_block(evaluation.text, operator, edit_term(operator, term, evaluation.fill), listed, group=False)
-        for term in evaluation.list_terms(index, evaluation.list_changed_places(index))
+        for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation.fill)
     ]
     touched = evaluation.name(engine.persist(engine.run(f"SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})")))
     same = " AND ".join(f"__sqb_k.{key} <=> ({e})" for e, key in zip(expressions, keys, strict=True))
