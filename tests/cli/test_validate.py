@@ -125,7 +125,8 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         "seeds/typed.yml": "columns: {idd: int}\n",
         "models/staging/c.sql": "-- @constraint: not_null(nothing)\nSELECT id FROM orders\n",
         "models/staging/d.sql": "SELECT any_of_them FROM broken CROSS JOIN typed\n",
-        "models/staging/e.sql": "SELECT id, cast(amount AS decimal(50,2)) AS x, nme FROM orders\n",
+        "models/staging/e.sql": "SELECT id, cast(amount AS decimal(50,2)) AS x FROM orders\n",
+        "models/staging/f.sql": "SELECT id, nme FROM orders\n",
         "tests/t.yml": "tests:\n  - {name: t, modle: a}\n",
     }
     write(project, files)
@@ -140,7 +141,8 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         ("SQB-P003", "sqlbuild_project.toml"),
         ("SQB-P004", "tests/t.yml"),
         ("SQB-P011", "seeds/broken.csv"),
+        ("SQB-S004", "models/staging/e.sql"),
         ("SQB-S006", "models/staging/a.sql"),
-        ("SQB-S006", "models/staging/e.sql"),
+        ("SQB-S006", "models/staging/f.sql"),
         ("SQB-S012", "models/staging/b.sql"),
     ]

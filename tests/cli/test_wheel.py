@@ -117,7 +117,7 @@ def test_commands_without_spark(commands: Path, tmp_path: Path) -> None:
     failed = run(commands, "sqb", "validate", cwd=tmp_path / "bare", code=2)
     assert "error[SQB-R002]: models/one.sql:1:16" in failed
     # What only an extra brings is asked for by its name.
-    assert "sqb-spark[lsp]" in run(commands, "sqb", "lsp", cwd=tmp_path, code=1)
+    assert "sqb-spark[lsp]" in run(commands, "sqb", "lsp", cwd=tmp_path, code=2)
 
 
 def test_a_project_from_beginning_to_end(commands: Path, tmp_path: Path) -> None:
