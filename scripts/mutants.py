@@ -264,6 +264,28 @@ MUTANTS = (
         'is_conjunct = clause == "where" and any(',
         'is_conjunct = clause == "where" or any(',
     ),
+    Mutant("linked", "bounds of rows that stay", _PLACES, "WHERE {condition})", "WHERE NOT {condition})"),
+    Mutant(
+        "linked",
+        "the condition of a LEFT JOIN for all rows",
+        "operators/links.py",
+        "source in ({number} if number is not None else inner)",
+        "source in ({number} | inner if number is not None else inner)",
+    ),
+    Mutant(
+        "linked",
+        "a table that is read twice",
+        "operators/model.py",
+        "if len(inputs) != 1:",
+        "if not inputs:",
+    ),
+    Mutant(
+        "linked",
+        "columns that got other names",
+        "operators/read.py",
+        "self._origins.forget(index)",
+        "self._origins.get(index)",
+    ),
     Mutant("scalar", "comparison dropped", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"({new})"'),
     Mutant("scalar", "comparison without NULL", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"NOT (({new}) = ({old}))"'),
     Mutant(

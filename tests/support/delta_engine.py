@@ -184,6 +184,12 @@ class DuckTables:
     def get_old(self, slot: int) -> str:
         return f"old_{self.names[slot]}"
 
+    def find_ranges(self, slot: int, column: str) -> list[tuple[str, str]]:
+        name, change = _quote(column), DuckTables.compute_delta(self, slot)
+        values = self.engine.execute(f"SELECT DISTINCT {name} FROM {change} WHERE {name} IS NOT NULL").fetchall()
+        # Nothing but these values: what leaves out one row too many is noticed.
+        return [(f"'{value}'", f"'{value}'") for (value,) in sorted(values)]
+
     def compute_delta(self, slot: int) -> str:
         new, old = self.get_new(slot), self.get_old(slot)
         weighed = [

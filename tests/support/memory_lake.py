@@ -28,6 +28,7 @@ from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
     ChangedFiles,
+    ColumnRanges,
     Columns,
     ColumnState,
     FileScan,
@@ -323,6 +324,16 @@ class MemoryLake(Lake):
 
     def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         return {}
+
+    def find_changed_ranges(
+        self, relation: Relation, old: int, new: int, columns: Collection[str]
+    ) -> Mapping[str, ColumnRanges]:
+        return {}
+
+    def count_rows_in_ranges(
+        self, relation: Relation, snapshot_id: int, column: str, ranges: ColumnRanges
+    ) -> int | None:
+        return None
 
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         return None

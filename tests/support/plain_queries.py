@@ -21,6 +21,30 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "WITH q AS (SELECT f.k AS k, f.n AS n FROM raw.f AS f) SELECT q1.k AS x0, q2.n AS x1 FROM q AS q1 JOIN q AS q2"
         " ON q1.k = q2.k",
     ),
+    # Sources of which only those rows are read that can belong to a change.
+    "linked": (
+        "SELECT f.k AS x0, a.g AS x1, f.n AS x2 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.g WHERE f.n > 1",
+        "SELECT f.k AS x0, e.n AS x1 FROM raw.f AS f, raw.e AS e WHERE f.g = e.k AND f.n BETWEEN 0 AND 5 AND e.n > 0",
+        "SELECT f.k AS x0, a.g AS x1, e.n AS x2 FROM raw.f AS f JOIN raw.e AS e ON f.k = e.k LEFT JOIN raw.a AS a"
+        " ON a.k = f.k AND f.g = e.g",
+        "SELECT f.k AS x0, e.n AS x1 FROM raw.f AS f LEFT JOIN raw.e AS e ON e.g = f.k AND e.n > 0",
+        "SELECT f.k AS x0, a.k AS x1, e.n AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k"
+        " LEFT JOIN raw.e AS e ON e.k = a.k WHERE f.n > 0 OR f.g = 1",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f LEFT ANTI JOIN raw.e AS e ON e.g = f.k AND e.n > 0",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f LEFT SEMI JOIN raw.e AS e ON f.g = e.k",
+        "SELECT f.k AS x0, sum(e.n) AS x1, max(e.g) AS x2 FROM raw.f AS f LEFT JOIN raw.e AS e ON e.g = f.k"
+        " GROUP BY f.k",
+        "SELECT f.k AS x0, count(*) AS x1 FROM raw.f AS f JOIN raw.e AS e ON f.k = e.g AND f.g = e.k"
+        " WHERE NOT (f.n = 1 AND f.g = 2) AND CASE WHEN e.n > 1 THEN true ELSE e.g > 0 END GROUP BY f.k",
+        "WITH q AS (SELECT f.k AS z, f.n FROM raw.f AS f WHERE f.n > 0), p AS (SELECT * FROM raw.e)"
+        " SELECT q.n AS x0, p.n AS x1 FROM q JOIN p ON p.k = q.z",
+        "WITH q AS (SELECT f.k AS z, e.g AS y FROM raw.f AS f JOIN raw.e AS e ON f.g = e.g)"
+        " SELECT q.y AS x0, a.k AS x1 FROM q JOIN raw.a AS a ON a.k = q.z AND a.g = q.y",
+        "WITH q AS (SELECT DISTINCT f.k, f.g FROM raw.f AS f)"
+        " SELECT q1.g AS x0, q2.k AS x1 FROM q AS q1 JOIN q AS q2 ON q1.k = q2.g JOIN raw.a AS a ON a.k = q1.k",
+        "WITH q (k, g) AS (SELECT f.g, f.k FROM raw.f AS f) SELECT q.k AS x0, a.g AS x1 FROM q JOIN raw.a AS a"
+        " ON a.k = q.k",
+    ),
     "outer": (
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k)",

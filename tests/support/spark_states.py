@@ -107,6 +107,9 @@ class _Views:
     def get_old(self, slot: int) -> str:
         return "facts_old" if self.names[slot] == "f" else "dims"
 
+    def find_ranges(self, slot: int, column: str) -> list[tuple[str, str]] | None:
+        return None
+
     def compute_delta(self, slot: int) -> Any:
         new, old = self.spark.table(self.get_new(slot)), self.spark.table(self.get_old(slot))
         both = changes.with_multiplicity(new, 1, new.columns).unionAll(changes.with_multiplicity(old, -1, new.columns))

@@ -28,6 +28,7 @@ from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
     ChangedFiles,
+    ColumnRanges,
     FileScan,
     Lake,
     PastSnapshot,
@@ -257,6 +258,33 @@ class IcebergLake(Lake):
     def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         with self.translate_errors():
             return self.open_for_writing().find_changed_partitions(relation, snapshots)
+
+    def find_changed_ranges(
+        self, relation: Relation, old: int, new: int, columns: Collection[str]
+    ) -> Mapping[str, ColumnRanges]:
+        from sqb.lake.metadata.changed_ranges import read_changed_ranges  # only plans with something to follow
+
+        document = self._load_table_document(relation)
+        with self.translate_errors():
+            return read_changed_ranges(document, self.storage, old, new, columns) if document is not None else {}
+
+    def count_rows_in_ranges(
+        self, relation: Relation, snapshot_id: int, column: str, ranges: ColumnRanges
+    ) -> int | None:
+        from sqb.lake.metadata.changed_ranges import count_rows_in_ranges  # only plans with something to follow
+
+        document = self._load_table_document(relation)
+        with self.translate_errors():
+            if document is None:
+                return None
+            return count_rows_in_ranges(document, self.storage, snapshot_id, column, ranges)
+
+    def _load_table_document(self, relation: Relation) -> dict[str, Any] | None:
+        pointer = self.list_pointers().get(relation)
+        if pointer is None or pointer.is_view:
+            return None
+        self.catalog.fetch([pointer])
+        return self.load_document(pointer)
 
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         with self.translate_errors():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, overload
+from typing import Any, Literal, NamedTuple, Protocol, overload
 
 from sqb.errors.lake import Conflict
 from sqb.lake.state.rows import (
@@ -289,6 +289,14 @@ class ChangedFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnRanges:
+    """Ranges of values of a column, in order: whole numbers, days since 1970 or microseconds since then."""
+
+    kind: Literal["bigint", "date", "timestamp"]
+    ranges: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run that is alive or that ended without being finished; `alive` is None where that is unknown."""
 
@@ -430,6 +438,16 @@ class Tables(Relations, Protocol):
 
     def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         """For each column that partitions all files which these snapshots added or removed: the values it had."""
+
+    def find_changed_ranges(
+        self, relation: Relation, old: int, new: int, columns: Collection[str]
+    ) -> Mapping[str, ColumnRanges]:
+        """Between which values of these columns the rows lie that changed between two snapshots, as far as is known."""
+
+    def count_rows_in_ranges(
+        self, relation: Relation, snapshot_id: int, column: str, ranges: ColumnRanges
+    ) -> int | None:
+        """The rows of a table's files that may hold such values; None where that is not known."""
 
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         """The data files that hold these values of a column; None when the column does not partition all files."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sqb.plan.freshness import SourceFreshness
     from sqb.plan.python_nodes import LastPythonRun
     from sqb.plan.refresh.choose import QueryObservation
+    from sqb.sql.delta.operators.model import Origin
 
 # On a relation: the run whose post-hooks have run.
 HOOKS_DONE = "sqb.post_hooks_done"
@@ -246,6 +247,8 @@ class Observed:
     # Of nodes that run because of changes: their queries, and what happened to the tables that they read.
     queries: Mapping[str, QueryObservation] = field(default_factory=dict)
     changes: Mapping[Compared, SnapshotChange] = field(default_factory=dict)
+    # By node: the rows of large tables that may match changed rows of others, by the columns that are compared.
+    matching: Mapping[str, Mapping[tuple[Origin, Origin], int]] = field(default_factory=dict)
     # Of a virtual environment: the nodes that have another version than it shows, and what it shows of those whose new
     # version has no table yet.
     new_versions: frozenset[str] = frozenset()

@@ -36,6 +36,10 @@ class _SlotInputs:
     def get_old(self, slot: int) -> str:
         return self.slots[slot].then
 
+    def find_ranges(self, slot: int, column: str) -> list[tuple[str, str]] | None:
+        assert self.refresh is not None
+        return self.refresh.find_ranges(slot, column)
+
     def compute_delta(self, slot: int) -> Any:
         assert self.refresh is not None
         return self.refresh.compute_delta(slot)

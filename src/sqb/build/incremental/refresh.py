@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.incremental.table_changes import read_slot_changes
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
+from sqb.build.observe.matching import count_matching_rows
 from sqb.build.observe.queries import build_node_template, observe_query, observe_tables
 from sqb.build.observe.refreshes import compare_snapshots
 from sqb.build.observe.snapshots import SnapshotHistories
@@ -39,6 +40,8 @@ from sqb.sql.text.template import Template
 
 if TYPE_CHECKING:
     from sqb.build.node.context import NodeContext
+
+_LEAST = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ def decide_refresh(context: NodeContext) -> Refresh:
     """The way in which the node is brought up to date, decided as the plan does, from its inputs as they are now."""
     if context.node.python:
         return choose_refresh(_observe_changes(context, QueryObservation()))
-    return choose_refresh(_observe_case(context, build_context_template(context)))
+    case = _observe_case(context, build_context_template(context))
+    return choose_refresh(replace(case, matching=count_matching_rows(context.lake, case)))
 
 
 def build_context_template(context: NodeContext) -> Template:
@@ -230,6 +234,17 @@ class IncrementalRefresh:
             self._deltas[index] = _compute_delta(self.context, self.session, self.slots[index], self.facts, self.stack)
         return self._deltas[index]
 
+    def find_ranges(self, index: int, column: str) -> list[tuple[str, str]] | None:
+        """Between which values, as SQL, a column of changed rows lies; None where statistics of files do not tell."""
+        slot = self.slots[index]
+        new = slot.state.snapshot_id
+        if slot.old is None or new is None or slot.table_change.late_by:
+            return None
+        ranges = self.context.lake.find_changed_ranges(slot.relation, slot.old, new, [column]).get(column)
+        if ranges is None:
+            return None
+        return [(_render_bound(ranges.kind, low), _render_bound(ranges.kind, high)) for low, high in ranges.ranges]
+
     def read_changes(self, index: int) -> Any:
         """The changed rows of the table at a slot one by one, those too that came and went unchanged."""
         return _read_changes(self.context, self.session, self.slots[index], self.facts, self.stack, net=False)
@@ -271,6 +286,19 @@ class IncrementalRefresh:
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
         frame = changes.union_all([self.stack.enter_context(changes.persisted(term)) for term in terms])
         return self.stack.enter_context(changes.persisted(changes.sum_changes(frame, self.columns)))
+
+
+def _render_bound(kind: Literal["bigint", "date", "timestamp"], value: int) -> str:
+    """A bound as SQL: a whole number, a day or a moment."""
+    # The least number has no literal: it would be one too large, with a minus before it.
+    number = f"{value}L" if value > _LEAST else f"({value + 1}L - 1L)"
+    match kind:
+        case "bigint":
+            return number
+        case "date":
+            return f"date_from_unix_date({value})"
+        case "timestamp":
+            return f"timestamp_micros({number})"
 
 
 def render_with_slots(template: Template) -> str:

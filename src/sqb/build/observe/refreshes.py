@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from sqb.build.node.render import build_live_names, build_version_names
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.matching import count_matching_rows
 from sqb.build.observe.queries import build_node_template, observe_query, open_classifications
 from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node, Project
@@ -46,7 +47,9 @@ def observe_nodes(
     pairs = {pair for node in nodes for _, pair in list_moved_tables(node, project, observed)}
     pairs |= {pair for name in queries for pair in list_compared(build_case(project.nodes[name], project, observed))}
     changes = compare_snapshots(histories or SnapshotHistories(lake), project, lake_state.externals, pairs)
-    return replace(lake_state, observed=replace(observed, changes=changes))
+    observed = replace(observed, changes=changes)
+    matching = {name: count_matching_rows(lake, build_case(project.nodes[name], project, observed)) for name in queries}
+    return replace(lake_state, observed=replace(observed, matching=matching))
 
 
 def _observe_queries(workspace: Workspace, lake_state: LakeState, nodes: Iterable[Node]) -> dict[str, QueryObservation]:

@@ -16,18 +16,13 @@ from typing import Any
 from sqb.errors.lake import LakeError
 from sqb.lake.catalog.base import LakeCatalog
 from sqb.lake.commit.clock import commit_ms
-from sqb.lake.concurrency import map_concurrently
-from sqb.lake.metadata.changed_files import TableLayout, compare_files
 from sqb.lake.metadata.file_entries import (
     FileEntry,
-    ListedManifest,
-    ManifestList,
     has_written_row_ids,
-    read_file_entries,
-    read_manifest_list,
     write_manifest_list,
     write_manifests,
 )
+from sqb.lake.metadata.manifest_reader import UNREADABLE, ManifestReader
 from sqb.lake.port import STAGE_SCHEMA, ChangedFiles, FilePart
 from sqb.lake.storage.base import Storage
 from sqb.names import Relation
@@ -41,8 +36,6 @@ _DROPPED = ("statistics", "partition-statistics", "metadata-log", "snapshot-log"
 _MOST_SEGMENTS = 8
 # Metadata columns of Iceberg, which columns of these names would hide.
 _METADATA_COLUMNS = frozenset({"_deleted", "_row_id", "_last_updated_sequence_number"})
-# What manifests are that cannot be read as they should be: Spark is to say what is wrong with them.
-_UNREADABLE = (FileNotFoundError, ValueError, TypeError, LookupError, EOFError, NotImplementedError, AttributeError)
 
 
 def stage_changed_files(
@@ -63,7 +56,7 @@ def stage_changed_files(
         for segment in segments:
             scratch.add_segment(*segment)
         location = scratch.write_metadata() if scratch.parts else None
-    except _UNREADABLE:
+    except UNREADABLE:
         scratch.remove()
         return None
     except BaseException:
@@ -142,17 +135,13 @@ class _Scratch:
     def __init__(self, storage: Storage, document: Mapping[str, Any], location: str) -> None:
         self._storage, self._document, self._location = storage, document, location
         self._sources = {s["snapshot-id"]: s for s in document["snapshots"]}
-        self._layout = _describe_layout(document)
-        self._lists: dict[int, ManifestList] = {}
-        self._entries: dict[str, list[FileEntry]] = {}
+        self._reader = ManifestReader(storage, document)
         self._snapshots: list[dict[str, Any]] = []
         self.parts: list[FilePart] = []
 
     def add_segment(self, old: int, new: int) -> None:
         """Add the files that tell what changed between two snapshots."""
-        then, now = self._read_list(old), self._read_list(new)
-        self._read_ahead(then, now)
-        compared = compare_files(then, now, self._read_entries, self._layout)
+        compared = self._reader.compare(old, new)
         self._add_part(new, compared.added, 1, False)
         self._add_part(old, compared.removed, -1, False)
         # A row that both have and that only one hides: what is hidden now is gone, and what was hidden has come back.
@@ -172,7 +161,7 @@ class _Scratch:
     def _add_part(self, source: int, entries: Sequence[FileEntry], sign: int, is_hidden: bool) -> None:
         if not entries:
             return
-        listed = self._read_list(source)
+        listed = self._reader.read_list(source)
         deletes = [manifest for manifest in listed.manifests if manifest.has_deletes]
         added = write_manifests(entries, self._write_manifest)
         content = write_manifest_list(listed, added, deletes)
@@ -189,23 +178,6 @@ class _Scratch:
         path = f"{self._location}/metadata/{uuid.uuid4()}-m0.avro"
         self._storage.write(path, content)
         return path
-
-    def _read_list(self, snapshot_id: int) -> ManifestList:
-        if snapshot_id not in self._lists:
-            content = self._storage.read(self._sources[snapshot_id]["manifest-list"])
-            self._lists[snapshot_id] = read_manifest_list(content)
-        return self._lists[snapshot_id]
-
-    def _read_ahead(self, then: ManifestList, now: ManifestList) -> None:
-        """Read the manifests that only one of two snapshots has, concurrently where that is faster."""
-        paths = [{m.path for m in listed.manifests} for listed in (then, now)]
-        unshared = {m.path: m for m in (*then.manifests, *now.manifests) if m.path in paths[0] ^ paths[1]}
-        map_concurrently(self._read_entries, unshared.values(), self._storage.readers)
-
-    def _read_entries(self, manifest: ListedManifest) -> list[FileEntry]:
-        if manifest.path not in self._entries:
-            self._entries[manifest.path] = read_file_entries(self._storage.read(manifest.path), manifest)
-        return self._entries[manifest.path]
 
     def _build_document(self) -> dict[str, Any]:
         current = self._snapshots[0]
@@ -225,16 +197,3 @@ class _Scratch:
             "snapshot-log": [{"snapshot-id": current["snapshot-id"], "timestamp-ms": current.get("timestamp-ms", now)}],
             "metadata-log": [],
         }
-
-
-def _describe_layout(document: Mapping[str, Any]) -> TableLayout:
-    only: dict[str, Any] = {"spec-id": 0, "fields": document.get("partition-spec") or ()}
-    specs: Sequence[Mapping[str, Any]] = document.get("partition-specs") or (only,)
-    unpartitioned = [s.get("spec-id", 0) for s in specs if all(f["transform"] == "void" for f in s["fields"])]
-    kinds: dict[int, set[str]] = {}
-    for schema in document.get("schemas") or (document.get("schema") or {},):
-        for field in schema.get("fields") or ():
-            kinds.setdefault(field["id"], set()).add(str(field["type"]))
-    # Bounds in older files are of the type of their time.
-    types = {i: "long" if names <= {"int", "long"} else min(names) for i, names in kinds.items()}
-    return TableLayout(frozenset(unpartitioned), {i: t for i, t in types.items() if len(kinds[i]) == 1 or t == "long"})

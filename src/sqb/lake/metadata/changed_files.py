@@ -150,7 +150,7 @@ def may_share_value(delete: FileEntry, file: FileEntry, column: int, kind: str |
     """Whether a data file may hold a value of a column that an equality delete file holds too, as statistics tell."""
     if _may_hold_null(delete, column) and _may_hold_null(file, column):
         return True
-    deleted, held = _decode_bounds(delete, column, kind), _decode_bounds(file, column, kind)
+    deleted, held = decode_bounds(delete, column, kind), decode_bounds(file, column, kind)
     if deleted is None or held is None:
         return True
     return bool(deleted[0] <= held[1] and held[0] <= deleted[1])
@@ -160,7 +160,7 @@ def _may_hold_null(entry: FileEntry, column: int) -> bool:
     return entry.null_counts.get(column) != 0
 
 
-def _decode_bounds(entry: FileEntry, column: int, kind: str | None) -> tuple[Any, Any] | None:
+def decode_bounds(entry: FileEntry, column: int, kind: str | None) -> tuple[Any, Any] | None:
     """The bounds of a column in a form that can be compared; None where they are unknown or others may order them."""
     lower, upper = entry.lower_bounds.get(column), entry.upper_bounds.get(column)
     if lower is None or upper is None:

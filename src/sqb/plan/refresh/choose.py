@@ -43,6 +43,7 @@ from sqb.project.models.kinds import FOLLOWING_KINDS
 if TYPE_CHECKING:
     from sqb.plan.refresh.cost import CostEstimate
     from sqb.sql.delta.facts import Facts, Key
+    from sqb.sql.delta.operators.model import Origin
     from sqb.sql.delta.proposal import Proposal
 
 # Changed rows pass through; the keys that split the whole query; or each operator by a rule of its own.
@@ -95,6 +96,8 @@ class RefreshCase:
     inputs: tuple[tuple[Input, Version], ...] = ()
     changes: Mapping[Compared, SnapshotChange] = field(default_factory=dict)
     gate: CostGate = CostGate()
+    # Of large tables the rows that may match changed rows of others, by the columns that are compared.
+    matching: Mapping[tuple[Origin, Origin], int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,7 +510,8 @@ def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEst
         if t.is_changed
     }
     result = (case.current.rows or 0) if case.current is not None else 0
-    sizes = Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result, case.gate.min_rows)
+    rows = {t.index: t.rows or 0 for t in tables}
+    sizes = Sizes(rows, changed, read, result, case.gate.min_rows, case.matching)
     return CostEstimate(facts.tree, proposal, sizes)
 
 
@@ -582,4 +586,5 @@ def build_case(
     """The case of a node whose query was observed."""
     inputs = list_versions_read(node, project, observed.relations)
     query, current = observed.queries[node.name], observed.get(node)
-    return RefreshCase(node, project, reason, current, query, inputs, observed.changes, gate)
+    matching = observed.matching.get(node.name, {})
+    return RefreshCase(node, project, reason, current, query, inputs, observed.changes, gate, matching)

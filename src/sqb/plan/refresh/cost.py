@@ -7,7 +7,7 @@ with, for a changed dimension the facts. Rows are counted as often as they are r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from sqb.sql.delta.rules.add_up import split_places
 from sqb.sql.delta.rules.places import find_way
 
 if TYPE_CHECKING:
-    from sqb.sql.delta.operators.model import OperatorTree
+    from sqb.sql.delta.operators.model import Operator, OperatorTree, Origin
     from sqb.sql.delta.proposal import Proposal
 
 # What a row costs, beside being read, which is 1 (bench/star.py, bench/tpch.py: about a tenth of a microsecond).
@@ -43,6 +43,8 @@ class Sizes:
     result: int = 0
     # The rows that cost as much as one of the steps that are taken whatever the rows.
     step: int = 0
+    # Of large tables the rows that may match changed rows of others, by the columns that are compared.
+    matching: Mapping[tuple[Origin, Origin], int] = field(default_factory=dict)
 
 
 class CostEstimate:
@@ -150,10 +152,25 @@ class CostEstimate:
         for number in self._list_terms(index):
             others = [p.input for i, p in enumerate(operator.places) if i != number]
             if self._is_touched(index, number):
-                total += 2 * sum(map(self.count_evaluated, (*others, operator.places[number].input)))
+                whole = sum(map(self.count_evaluated, (*others, operator.places[number].input)))
+                total += 2 * (whole - self._count_left_out(operator, number, only_matched=True))
             else:
-                total += sum(map(self.count_evaluated, others))
+                whole = sum(map(self.count_evaluated, others))
+                total += whole - self._count_left_out(operator, number, only_matched=False)
         return total
+
+    def _count_left_out(self, operator: Operator, number: int, only_matched: bool) -> int:
+        """The rows of other sources that are not read, as no changed row can belong to them."""
+        place, links = operator.places[number], operator.block.links if operator.block is not None else ()
+        left_out: dict[int, int] = {}
+        for link in links if place.role == "source" else ():
+            rows = self.sizes.matching.get((link.origin, link.by_origin))
+            is_asked = link.by == place.number and link.only_matched == only_matched
+            if rows is None or not is_asked:
+                continue
+            if self.tree.is_only_change(place.input, link.by_origin[0], self.proposal.changed):
+                left_out[link.source] = max(left_out.get(link.source, 0), self.sizes.rows[link.origin[0]] - rows)
+        return sum(left_out.values())
 
     def _list_terms(self, index: int) -> tuple[int, ...]:
         """The places of a block whose changes make a term each."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from sqb.names import quote
 from sqb.sql.delta.aggregates.model import Aggregation
 from sqb.sql.delta.aggregates.state_design import StateDesign
-from sqb.sql.delta.operators.model import Operator, OperatorTree
+from sqb.sql.delta.operators.model import Operator, OperatorTree, Origin
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
@@ -73,6 +74,10 @@ class Inputs(Protocol):
         ...
 
     def get_old(self, slot: int) -> str: ...
+
+    def find_ranges(self, slot: int, column: str) -> Sequence[tuple[str, str]] | None:
+        """Between which values, as SQL, a column of a table's changed rows lies; None where that is not known."""
+        ...
 
     def compute_delta(self, slot: int) -> Any:
         """The net change of a table: its columns and their multiplicity."""
@@ -210,6 +215,21 @@ class Evaluation:
         is_added = is_added and not self.get_aggregation(reader).has_extremes
         places = [number for number, place in enumerate(operator.places) if place.input == index]
         return not places or (is_added and all(find_way(operator, number) == "linear" for number in places))
+
+    def find_bounds(self, column: str, origin: Origin, by: int) -> str:
+        """A condition on a column that holds where it equals what an operator's changed rows hand on of a table's; ""
+        where that is not known.
+
+        Where something else changed too, or the table is read twice, changed rows hold values of rows that did not.
+        """
+        slot, origin_column = origin
+        if not self.tree.is_only_change(by, slot, self.proposal.changed):
+            return ""
+        ranges = self.inputs.find_ranges(slot, origin_column)
+        if ranges is None:
+            return ""
+        between = (f"{quote(column)} BETWEEN {low} AND {high}" for low, high in ranges)
+        return f"({' OR '.join(between) or 'false'})"
 
     def name(self, frame: Any) -> str:
         """A view of a frame, under a name that no other has."""

@@ -11,6 +11,12 @@ from sqb.sql.functions.builtins import AGGREGATES, ORDERED_AGGREGATES
 Column = tuple[str, str]
 
 
+def is_plain_star(node: exp.Expr) -> bool:
+    """Whether a node is a star without EXCEPT, REPLACE and the like, whatever is before it."""
+    star = node.this if isinstance(node, exp.Column) else node
+    return isinstance(star, exp.Star) and not any(star.args.values())
+
+
 def has_aggregate(expression: exp.Expr) -> bool:
     """Whether an expression holds an aggregate of this block, and not just one in a window or a subquery."""
     stack: list[exp.Expr] = [expression]

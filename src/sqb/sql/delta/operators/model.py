@@ -6,7 +6,7 @@ other relations into the places where it reads. Pure values, kept in the cache o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -54,6 +54,25 @@ class JoinedSource:
     equal: tuple[tuple[str, str], ...] = ()
     # Of RIGHT and FULL joins: the sources before it with their joins; None where a comma stands among the sources.
     before: Span | None = None
+
+
+# A column of a table, by its slot.
+Origin = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Of a source only those rows matter whose column equals that of a changed row of another source."""
+
+    # The source's number, its column, and the column of a table, by slot, that it hands on.
+    source: int
+    column: str
+    origin: Origin
+    # The other source's number, and the column of a table that its own one hands on.
+    by: int
+    by_origin: Origin
+    # It holds only of rows for which the LEFT, SEMI or ANTI JOIN with the other source finds one.
+    only_matched: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +151,8 @@ class Select:
     group_clause: Span | None = None
     having_clause: Span | None = None
     subqueries: tuple[Subquery, ...] = ()
+    # By which columns its sources are joined.
+    links: tuple[Link, ...] = ()
     # Whether a star is part of an expression, as in `hash(*)`: a change has one column more.
     has_inner_star: bool = False
     is_grouping: bool = False
@@ -171,6 +192,15 @@ class OperatorTree:
             if (operator.slot in slots) if operator.kind == "table" else operator.inputs & changed:
                 changed.add(index)
         return frozenset(changed)
+
+    def is_only_change(self, index: int, slot: int, changed: Collection[int]) -> bool:
+        """Whether an operator changes by nothing but the rows of one table, which it reads once."""
+        while self.operators[index].kind != "table":
+            inputs = [place.input for place in self.operators[index].places if place.input in changed]
+            if len(inputs) != 1:
+                return False
+            index = inputs[0]
+        return self.operators[index].slot == slot
 
     def iter_beneath(self, index: int) -> Iterator[int]:
         """An operator and all that it reads, each once."""

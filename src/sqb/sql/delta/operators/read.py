@@ -11,6 +11,7 @@ from sqb.names import quote
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
+from sqb.sql.delta.operators.links import ColumnOrigins, read_links
 from sqb.sql.delta.operators.model import (
     Clause,
     JoinedSource,
@@ -39,7 +40,7 @@ from sqb.sql.delta.skeleton.model import (
     apply_edits,
 )
 from sqb.sql.delta.skeleton.read import fold, read_skeleton, split_tokens, tokens_within
-from sqb.sql.delta.tree import iter_conjuncts
+from sqb.sql.delta.tree import iter_conjuncts, is_plain_star
 from sqb.sql.functions.builtins import ORDERED_AGGREGATES
 from sqb.sql.text.lexer import Token, find_closing
 
@@ -84,6 +85,7 @@ class _Reader:
         # The names of the columns of operators, as far as they are known, and of those that tell their rows apart.
         self._columns: dict[int, tuple[str, ...] | None] = {}
         self._unique: dict[int, frozenset[str]] = {}
+        self._origins = ColumnOrigins(sources, schemas)
 
     def _add(self, operator: Operator) -> int:
         self.operators.append(operator)
@@ -128,6 +130,7 @@ class _Reader:
         self.operators[index] = replace(self.operators[index], columns=columns)
         self._columns[index] = tuple(name.lower() for name in columns)
         self._unique.pop(index, None)
+        self._origins.forget(index)
 
     def _read_body(self, body: Body, ctes: Ctes) -> int:
         match body:
@@ -165,6 +168,7 @@ class _Reader:
             return index
         distinct = self._add(Operator("distinct", block.span, (Place(block.span, index, "source"),)))
         self._columns[distinct] = self._columns[index]
+        self._origins.note_same(distinct, index)
         return distinct
 
     def _read_source(self, source: Source, role: PlaceRole, number: int, ctes: Ctes) -> Place:
@@ -176,6 +180,7 @@ class _Reader:
             if source.slot not in self._tables:
                 self._tables[source.slot] = self._add(Operator("table", source.span, slot=source.slot))
                 self._columns[self._tables[source.slot]] = tuple(n.lower() for n in self.schemas[source.slot])
+                self._origins.note_table(self._tables[source.slot], source.slot)
             return Place(source.span, self._tables[source.slot], role, number)
         if source.relation not in ctes:
             raise NotProven(f"{source.relation} is read at a version of its own", source.span.start)
@@ -303,6 +308,8 @@ class _Reader:
         names = tuple(node.alias_or_name.lower() for node in items)
         listed = [self._list_item_columns(block, places, node) for node in items]
         self._columns[index] = None if None in listed else tuple(n for columns in listed for n in columns or ())
+        if not select.is_grouping and not select.windows:
+            self._origins.note_block(index, block, items, [place.input for place in places])
         if select.is_grouping and not select.by_sets and None not in select.group_items:
             self._unique[index] = frozenset(names[i] for i in select.group_items if i is not None)
 
@@ -310,8 +317,7 @@ class _Reader:
         """The names of the columns that an item of a select list makes; None where they are not known."""
         if not node.is_star:
             return (node.alias_or_name.lower(),)
-        star = node.this if isinstance(node, exp.Column) else node
-        if not isinstance(star, exp.Star) or star.args or block.laterals is not None:
+        if not is_plain_star(node) or block.laterals is not None:
             return None
         if isinstance(node, exp.Column):
             numbers = [i for i, source in enumerate(block.sources) if source.alias == node.table.lower()]
@@ -404,11 +410,11 @@ class _Reader:
         places: Sequence[Place],
     ) -> Select:
         clauses = (block.where, block.group_clause, block.having_clause)
-        has_star = _has_inner_star(self.paired.selects[block.span])
-        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, has_star)
+        node = self.paired.selects[block.span]
+        has_star, links = _has_inner_star(node), read_links(block, node, [p.input for p in places], self._origins)
+        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, links, has_star)
         if unknown := set(block.others) - _HARMLESS:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
-        node = self.paired.selects[block.span]
         select = self._read_repeatability(block, select)
         if is_aggregating(self.text, block):
             columns = self._list_source_columns(block, places)

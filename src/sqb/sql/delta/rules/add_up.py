@@ -53,7 +53,7 @@ def update_figures(evaluation: Evaluation, index: int) -> None:
         return
     beneath, _ = split_places(operator, evaluation.list_changed_places(index))
     design = states.get_design(index)
-    terms = list_terms(evaluation.text, operator, beneath, evaluation.fill)
+    terms = list_terms(evaluation.text, operator, beneath, evaluation)
     states.add_changes(
         index, [render_figures(evaluation.text, operator, design, term, evaluation.fill) for term in terms]
     )

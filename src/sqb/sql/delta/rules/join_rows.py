@@ -30,7 +30,7 @@ def _find_obstacle(case: RuleCase) -> Obstacle | None:
 def _compute(evaluation: Evaluation, index: int) -> Any:
     engine, operator = evaluation.engine, evaluation.get_operator(index)
     columns, changes = evaluation.list_columns(index), []
-    for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation.fill):
+    for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation):
         edits = edit_term(operator, term, evaluation.fill)
         text = render_block(evaluation.text, operator, edits, f", {term.weight} AS __sqb_weight")
         changes.append(engine.weigh(engine.run(text), columns))

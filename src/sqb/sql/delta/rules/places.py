@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from sqb.names import quote
-from sqb.sql.delta.operators.model import JoinedSource, Operator, Place, Select, Subquery
+from sqb.sql.delta.operators.model import JoinedSource, Operator, Origin, Place, Select, Subquery
 from sqb.sql.delta.rules.base import MULTIPLICITY, Obstacle
 from sqb.sql.delta.skeleton.model import Edit, Span, apply_edits
 from sqb.sql.delta.skeleton.read import tokens_within
@@ -20,6 +20,19 @@ from sqb.sql.delta.skeleton.read import tokens_within
 Version = Literal["new", "old", "delta"]
 # The text of an operator at a version.
 Fill = Callable[[int, Version], str]
+
+
+class Reader(Protocol):
+    """What terms ask of an evaluation."""
+
+    def fill(self, index: int, version: Version) -> str: ...
+
+    def find_bounds(self, column: str, origin: Origin, by: int) -> str:
+        """A condition on a column that holds where it equals what an operator's changed rows hand on of another one;
+        "" where such bounds are not known."""
+        ...
+
+
 How = Literal["linear", "outer", "full", "chain", "correlated", "in", "scalar", "value"]
 
 _OUTER = ("RIGHT", "FULL")
@@ -146,17 +159,19 @@ class Term:
     weight: str = MULTIPLICITY
 
 
-def list_terms(text: str, operator: Operator, changed: tuple[int, ...], fill: Fill) -> list[Term]:
+def list_terms(text: str, operator: Operator, changed: tuple[int, ...], reader: Reader) -> list[Term]:
     """The change of a block's rows as a telescoped sum: places before the changed one are new, those after it old."""
-    terms = []
+    terms, fill = [], reader.fill
     for number in changed:
         way = find_way(operator, number)
         assert not isinstance(way, Obstacle), way
         base: tuple[Version, ...] = tuple("new" if i < number else "old" for i in range(len(operator.places)))
+        bound = _bound_sources(operator, number, way, reader)
         if way == "linear":
-            terms.append(Term(_with(base, number, "delta"), {}))
+            terms.append(Term(_with(base, number, "delta"), {i: write(base[i]) for i, write in bound.items()}))
             continue
         condition, sources = _restrict(text, operator, number, way, base, fill)
+        sources = {**bound, **sources}
         for version, weight in (("new", "1L"), ("old", "-1L")):
             versions = _with(base, number, version)
             filled = {i: write(versions[i]) for i, write in sources.items()}
@@ -198,6 +213,32 @@ def _restrict(
             return _restrict_in(block.subqueries[place.number], delta), {}
         case _:
             return _restrict_scalar(text, operator, number, versions, fill), {}
+
+
+def _bound_sources(operator: Operator, number: int, way: How, reader: Reader) -> dict[int, _Write]:
+    """Sources without rows that cannot belong to a change, as far as bounds tell: so that files are not read.
+
+    What a changed row of a LEFT JOIN's right side touches is itself read between the same bounds.
+    """
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    if place.role != "source" or way not in ("linear", "outer"):
+        return {}
+    conditions: dict[int, list[str]] = {}
+    for link in block.links:
+        if link.by == place.number and link.only_matched == (way == "outer"):
+            conditions.setdefault(link.source, []).append(
+                reader.find_bounds(link.column, link.by_origin, place.input)
+            )
+        elif way == "outer" and link.source == place.number:
+            conditions.setdefault(link.source, []).append(reader.find_bounds(link.column, link.origin, place.input))
+    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
+    known = {places[source]: " AND ".join(filter(None, parts)) for source, parts in conditions.items() if any(parts)}
+    return {i: _write_bounded(reader.fill, operator.places[i].input, condition) for i, condition in known.items()}
+
+
+def _write_bounded(fill: Fill, index: int, condition: str) -> _Write:
+    return lambda version: f"(SELECT * FROM {fill(index, version)} WHERE {condition})"
 
 
 def _restrict_outer(block: Select, place: Place, delta: str) -> str:

@@ -45,7 +45,7 @@ def compare_touched(evaluation: Evaluation, index: int, expressions: Sequence[st
     listed = ", ".join(f"{e} AS {key}" for e, key in zip(expressions, keys, strict=True))
     parts = [
         render_block(evaluation.text, operator, edit_term(operator, term, evaluation.fill), listed, group=False)
-        for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation.fill)
+        for term in list_terms(evaluation.text, operator, evaluation.list_changed_places(index), evaluation)
     ]
     touched = evaluation.name(engine.persist(engine.run(f"SELECT DISTINCT * FROM ({' UNION ALL '.join(parts)})")))
     same = " AND ".join(f"__sqb_k.{key} <=> ({e})" for e, key in zip(expressions, keys, strict=True))

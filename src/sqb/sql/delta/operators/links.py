@@ -1,0 +1,156 @@
+"""Which columns of a block's sources equal each other in all rows that count: where one source changed, they tell which
+rows of the others can belong to it. What is not proven here is read whole.
+
+A link leads from a column of a table to a column of another table, by way of queries that only hand the columns on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sqlglot import exp
+
+from sqb.sql.delta.errors import NotProven
+from sqb.sql.delta.operators.column_sources import ColumnSources
+from sqb.sql.delta.operators.model import Link, Origin
+from sqb.sql.delta.skeleton.model import Block, JoinType, Span
+from sqb.sql.delta.tree import get_where, is_plain_star, iter_conjuncts
+
+# Their rows are never filled with NULLs, as long as no RIGHT or FULL JOIN is near.
+_INNER: tuple[JoinType, ...] = ("FROM", "INNER", "CROSS")
+_ONE_SIDED: tuple[JoinType, ...] = ("LEFT", "SEMI", "ANTI")
+# Whole numbers of different types equal each other as numbers; of anything else, equal values have one type.
+_WHOLE_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+_COMPARED = frozenset({"date", "timestamp"})
+
+
+# What the columns of an operator hand on, by their names.
+Origins = Mapping[str, Origin]
+_NAMED: Origins = {}
+
+
+class ColumnOrigins:
+    """Which column of which table each column of an operator hands on, row by row."""
+
+    def __init__(self, columns: ColumnSources, schemas: Sequence[Mapping[str, str]]) -> None:
+        self._columns, self._schemas = columns, schemas
+        self._by_operator: dict[int, Origins] = {}
+
+    def note_table(self, index: int, slot: int) -> None:
+        """Remember the columns of a table; none of a name that it has twice."""
+        names = Counter(name.lower() for name in self._schemas[slot])
+        self._by_operator[index] = {name: (slot, name) for name, times in names.items() if times == 1}
+
+    def note_block(self, index: int, block: Block, items: Sequence[exp.Expr], inputs: Sequence[int]) -> None:
+        """Remember what a block hands on of its sources, which are read by `inputs`."""
+        sources = {i: self.get(inputs[i]) for i, s in enumerate(block.sources) if s.join in _INNER}
+        if block.laterals is not None or {s.join for s in block.sources} & {"RIGHT", "FULL"}:
+            return
+        named: list[tuple[str, Origin | None]] = []
+        for item in items:
+            named += self._list_item(block, item, sources)
+        times = Counter(name for name, _ in named)
+        self._by_operator[index] = {name: origin for name, origin in named if origin is not None and times[name] == 1}
+
+    def note_same(self, index: int, other: int) -> None:
+        """Remember that an operator has the columns of another one."""
+        self._by_operator[index] = self.get(other)
+
+    def forget(self, index: int) -> None:
+        """Columns got other names."""
+        self._by_operator.pop(index, None)
+
+    def get(self, index: int) -> Origins:
+        """The origins of an operator's columns, as far as they are known."""
+        return self._by_operator.get(index, _NAMED)
+
+    def are_comparable(self, one: Origin, other: Origin) -> bool:
+        """Whether equal values of two columns lie between the same bounds: with a cast between them, 1 equals '01'."""
+        types = {self._get_type(one), self._get_type(other)}
+        return types <= _WHOLE_NUMBERS or (len(types) == 1 and types <= _COMPARED)
+
+    def find_column(self, block: Block, node: exp.Expr) -> tuple[int, str] | None:
+        """The source and the name of a plain column; None for anything else."""
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return None
+        offset = node.this.meta.get("start")
+        if offset is None:
+            return None
+        try:
+            aliases = [alias for _, alias in self._columns.list_columns(Span(offset, offset + 1))]
+        except NotProven:
+            return None
+        if self._columns.is_outer(offset):
+            return None
+        numbers = [i for i, source in enumerate(block.sources) if aliases == [source.alias]]
+        return (numbers[0], node.name.lower()) if len(numbers) == 1 else None
+
+    def _get_type(self, origin: Origin) -> str:
+        slot, column = origin
+        return next(kind.lower() for name, kind in self._schemas[slot].items() if name.lower() == column)
+
+    def _list_item(
+        self, block: Block, item: exp.Expr, sources: Mapping[int, Origins]
+    ) -> list[tuple[str, Origin | None]]:
+        """What an item of a select list hands on, by name."""
+        if not item.is_star:
+            column = self.find_column(block, item.this if isinstance(item, exp.Alias) else item)
+            origin = sources.get(column[0], _NAMED).get(column[1]) if column is not None else None
+            return [(item.alias_or_name.lower(), origin)]
+        if not is_plain_star(item):
+            return []
+        wanted = item.table.lower() if isinstance(item, exp.Column) else None
+        return [
+            pair
+            for number, origins in sources.items()
+            if wanted is None or block.sources[number].alias == wanted
+            for pair in origins.items()
+        ]
+
+
+def read_links(block: Block, node: exp.Select, inputs: Sequence[int], origins: ColumnOrigins) -> tuple[Link, ...]:
+    """The links of a block whose sources are read by `inputs`."""
+    joins = [source.join for source in block.sources]
+    if block.laterals is not None or "RIGHT" in joins or "FULL" in joins or len(joins) < 2:
+        return ()
+    inner = {number for number, join in enumerate(joins) if join in _INNER}
+    links: list[Link] = []
+    for number, condition in _list_conditions(block, node):
+        for one, other in _iter_equal_columns(block, condition, origins.find_column):
+            own, others = (origins.get(inputs[i]).get(column) for i, column in (one, other))
+            if own is not None and others is not None and origins.are_comparable(own, others):
+                links += _link((*one, own), (*other, others), number, inner)
+    return tuple(dict.fromkeys(links))
+
+
+def _link(
+    one: tuple[int, str, Origin], other: tuple[int, str, Origin], number: int | None, inner: set[int]
+) -> Iterator[Link]:
+    """Both directions of an equality, as far as they hold; `number` is the one-sided join that asks for it."""
+    for (source, column, own), (by, _, origin) in ((one, other), (other, one)):
+        if by in inner and source in ({number} if number is not None else inner):
+            yield Link(source, column, own, by, origin)
+        elif number is not None and by == number and source in inner:
+            # What a one-sided join finds no row for stays: this holds only of rows that it finds one for.
+            yield Link(source, column, own, by, origin, only_matched=True)
+
+
+def _list_conditions(block: Block, node: exp.Select) -> list[tuple[int | None, exp.Expr | None]]:
+    """WHERE and the conditions of joins; those of one-sided joins with the number of the source that they are about."""
+    conditions: list[tuple[int | None, exp.Expr | None]] = [(None, get_where(node))]
+    for number, join in enumerate(node.args.get("joins") or (), start=1):
+        if number < len(block.sources) and block.sources[number].join in (*_INNER, *_ONE_SIDED):
+            is_one_sided = block.sources[number].join in _ONE_SIDED
+            conditions.append((number if is_one_sided else None, join.args.get("on")))
+    return conditions
+
+
+def _iter_equal_columns(
+    block: Block, condition: exp.Expr | None, find: Callable[[Block, exp.Expr], tuple[int, str] | None]
+) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+    for conjunct in iter_conjuncts(condition):
+        if isinstance(conjunct, exp.EQ):
+            one, other = find(block, conjunct.left), find(block, conjunct.right)
+            if one is not None and other is not None and one[0] != other[0]:
+                yield one, other
