@@ -3,7 +3,10 @@
 New orders with their lineitems come and as many old ones leave, as in the benchmark's own refresh functions. Each query
 is a model without its final ORDER BY and LIMIT; every result is compared with a full one.
 
-    python bench/tpch.py [--scale 0.1] [--share 0.001] [--only q01,q03] [--rounds 2] [--profile]
+Orders and lineitems are partitioned by the year of their date, of which their keys say nothing, or lie in the order of
+their keys (`--layout keys`), as the rows of most tables do that numbers are given to one after the other.
+
+    python bench/tpch.py [--scale 0.1] [--share 0.001] [--layout years] [--only q01,q03] [--rounds 2] [--profile]
 """
 
 from __future__ import annotations
@@ -25,18 +28,26 @@ import tpc_env  # noqa: E402
 
 from support.tpc import REFRESHED, read_queries, read_schemas  # noqa: E402
 
+# How large tables are laid out, and the rows that they are filled with.
+YEARS = {"orders": "PARTITIONED BY (years(o_orderdate))", "lineitem": "PARTITIONED BY (years(l_shipdate))"}
+KEYS = {"orders": "o_orderkey", "lineitem": "l_orderkey"}
 
-def make_sources(lab: Lab, scale: str, rows: Path) -> None:
-    """Fill the tables; orders and their lineitems are partitioned by the year of their date."""
+
+def make_sources(lab: Lab, scale: str, rows: Path, layout: str) -> None:
+    """Fill the tables."""
     if not rows.exists():
         tpc_env.generate("rows", "tpch", scale, str(rows))
-    layout = {"orders": "PARTITIONED BY (years(o_orderdate))", "lineitem": "PARTITIONED BY (years(l_shipdate))"}
+    files = max(16, int(16 * float(scale)))
     for table, columns in read_schemas("tpch").items():
         listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
+        source = f"SELECT * FROM parquet.`{rows / table}.parquet`"
+        if layout == "keys" and table in KEYS:
+            hint = f"/*+ REPARTITION_BY_RANGE({files}, {KEYS[table]}) */"
+            source = f"SELECT {hint} * FROM parquet.`{rows / table}.parquet` SORT BY {KEYS[table]}"
         lab.sql(
-            f"CREATE TABLE lake.raw.{table} ({listed}) {layout.get(table, '')}"
+            f"CREATE TABLE lake.raw.{table} ({listed}) {YEARS.get(table, '') if layout == 'years' else ''}"
             " TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
-            f"INSERT INTO lake.raw.{table} SELECT * FROM parquet.`{rows / table}.parquet`",
+            f"INSERT INTO lake.raw.{table} {source}",
         )
 
 
@@ -103,6 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", default="0.1")
     parser.add_argument("--share", type=float, default=0.001)
+    parser.add_argument("--layout", choices=("years", "keys"), default="years")
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--rows", default="", help="a folder in which the generated rows are kept")
@@ -114,7 +126,7 @@ def main() -> None:
     texts = {f"{name}{twin}": queries[name] for name in names for twin in ("", "_again")}
     lab = Lab(texts, profiles=given.profile)
     try:
-        make_sources(lab, given.scale, Path(given.rows) if given.rows else lab.folder / "rows")
+        make_sources(lab, given.scale, Path(given.rows) if given.rows else lab.folder / "rows", given.layout)
         lab.build()
         for round_number in range(given.rounds + 1):
             refresh_sources(lab, given.share)

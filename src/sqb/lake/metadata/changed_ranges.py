@@ -1,4 +1,4 @@
-"""Between which values of a column the rows lie that changed between two snapshots, and how many rows of a table lie there.
+"""Between which values of a column the changed rows of a table lie, and how many rows of another one lie there.
 
 From manifests alone, so both are upper bounds: of a file that changed all rows count, and of one whose statistics say
 nothing of the column all values.
@@ -16,7 +16,12 @@ from sqb.lake.port import ColumnRanges
 from sqb.lake.storage.base import Storage
 
 # What is compared as numbers, by the names that Iceberg has for types.
-_KINDS: dict[str, Literal["bigint", "date", "timestamp"]] = {"int": "bigint", "long": "bigint", "date": "date", "timestamptz": "timestamp"}
+_KINDS: dict[str, Literal["bigint", "date", "timestamp"]] = {
+    "int": "bigint",
+    "long": "bigint",
+    "date": "date",
+    "timestamptz": "timestamp",
+}
 # With more ranges, those nearest to each other become one.
 _MOST_RANGES = 8
 

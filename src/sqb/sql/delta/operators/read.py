@@ -40,7 +40,7 @@ from sqb.sql.delta.skeleton.model import (
     apply_edits,
 )
 from sqb.sql.delta.skeleton.read import fold, read_skeleton, split_tokens, tokens_within
-from sqb.sql.delta.tree import iter_conjuncts, is_plain_star
+from sqb.sql.delta.tree import is_plain_star, iter_conjuncts
 from sqb.sql.functions.builtins import ORDERED_AGGREGATES
 from sqb.sql.text.lexer import Token, find_closing
 

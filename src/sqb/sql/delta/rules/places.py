@@ -227,9 +227,7 @@ def _bound_sources(operator: Operator, number: int, way: How, reader: Reader) ->
     conditions: dict[int, list[str]] = {}
     for link in block.links:
         if link.by == place.number and link.only_matched == (way == "outer"):
-            conditions.setdefault(link.source, []).append(
-                reader.find_bounds(link.column, link.by_origin, place.input)
-            )
+            conditions.setdefault(link.source, []).append(reader.find_bounds(link.column, link.by_origin, place.input))
         elif way == "outer" and link.source == place.number:
             conditions.setdefault(link.source, []).append(reader.find_bounds(link.column, link.origin, place.input))
     places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
