@@ -133,7 +133,9 @@ def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -
     block = operator.block
     assert block is not None
     if block.windows:
-        return _shorten(f"window PARTITION BY {', '.join(block.partitions)}" if block.partitions else "window")
+        partitionings = (block.partitions,) if block.partitions else block.partitionings
+        named = " and ".join(f"PARTITION BY {', '.join(p)}" for p in partitionings)
+        return _shorten(f"window {named}".rstrip())
     if text and block.by_sets and block.group_clause is not None:
         return _shorten(block.group_clause.cut(text))
     if block.is_grouping:

@@ -141,6 +141,9 @@ class _ExpressionReader:
         for call_span in list_aggregate_calls(self.text, span):
             if any(value.covers(call_span) for value in self.values.values()):
                 continue
+            if any(call_span.covers(value) for value in self.values.values()):
+                # Its figures would have to be those of another value when that changes.
+                raise NotProven("a subquery in an aggregate", call_span.start)
             items.append((call_span, self._read_hole(call_span)))
         if any(not isinstance(star.parent, exp.Count) for star in iter_outside_queries(node, exp.Star)):
             raise NotProven("a star beside aggregates", span.start)
