@@ -40,7 +40,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f FULL JOIN raw.a AS a USING (k, g)",
         # Texts that are cast to be compared: '1' and '01' are one number, and two texts.
         "SELECT f.k AS x0, f.g AS x1, a.k AS x2 FROM raw.a AS a FULL JOIN raw.f AS f"
-        " ON a.k = CASE WHEN f.k IS NOT NULL THEN concat(repeat('0', coalesce(f.g, 0)), f.k) END",
+        " ON a.k = concat(repeat('0', f.g), f.k)",
     ),
     # Outer joins behind others.
     "chain": (
@@ -69,8 +69,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k = 1 OR NOT EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2)",
         "SELECT CASE WHEN f.k + f.g NOT IN (SELECT b.k AS y FROM raw.b AS b) THEN f.n END AS x0 FROM raw.f AS f",
         # Beside groups and window functions, and inside an aggregate.
-        "SELECT f.k AS x0, sum(f.n) AS x1, (SELECT max(b.n) FROM raw.b AS b WHERE b.k = f.k) AS x2 FROM raw.f AS f"
-        " GROUP BY f.k",
+        "SELECT f.k AS x0, sum(f.n) AS x1 FROM raw.f AS f GROUP BY f.k"
+        " HAVING EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = f.k)",
         "SELECT f.k AS x0, sum(f.n) OVER (PARTITION BY f.k) + (SELECT count(*) FROM raw.b AS b) AS x1 FROM raw.f AS f",
         "SELECT f.k AS x0, sum(CASE WHEN f.n > (SELECT min(b.n) FROM raw.b AS b) THEN 1 ELSE 0 END) AS x1"
         " FROM raw.f AS f GROUP BY f.k",
