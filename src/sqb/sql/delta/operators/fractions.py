@@ -32,10 +32,10 @@ def _mark(tree: OperatorTree, operator: Operator, schemas: Sequence[Mapping[str,
     if block is None or block.unrepeatable or not block.summed:
         return operator
     sources = _list_source_types(tree, operator, block, schemas)
-    for call, argument in block.summed:
-        kind = find_type(argument, sources)
-        if kind and not adds_up_exactly(call, kind):
-            why = f"{call} adds up values of type {kind}"
+    for summed in block.summed:
+        kind = find_type(summed.argument, sources)
+        if kind and not adds_up_exactly(summed.call, kind):
+            why = f"{summed.call} adds up values of type {kind}"
             return replace(operator, block=replace(block, unrepeatable=why, unrepeatable_at=operator.span.start))
     return operator
 

@@ -77,6 +77,15 @@ class Subquery:
 
 
 @dataclass(frozen=True, slots=True)
+class SummedCall:
+    """A sum or an average: its text, and what it adds up, with its place."""
+
+    call: str
+    argument: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
 class WindowCall:
     """A window function: its name, its partitions and its order, as they are written."""
 
@@ -156,8 +165,8 @@ class Select:
     # What may come out differently when it is evaluated again over the same rows, and where; "" for nothing.
     unrepeatable: str = ""
     unrepeatable_at: int | None = None
-    # Calls of aggregates that can be evaluated again unless they add up fractions, by (call, argument).
-    summed: tuple[tuple[str, str], ...] = ()
+    # Calls of aggregates that can be evaluated again unless they add up fractions.
+    summed: tuple[SummedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from sqb.sql.delta.operators.model import (
     PlaceRole,
     Select,
     Subquery,
+    SummedCall,
     WindowCall,
 )
 from sqb.sql.delta.operators.subqueries import read_tested, read_use
@@ -277,13 +278,13 @@ class _Reader:
 
     def _read_repeatability(self, block: Block, select: Select) -> Select:
         """What of a block may come out differently when it is evaluated again."""
-        summed: list[tuple[str, str]] = []
+        summed: list[SummedCall] = []
         for span in block.result_spans:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
                 tokens = tokens_within(self.text, call)
                 name = tokens[0].text.lower()
                 if name in _SUMS:
-                    summed.append((call.cut(self.text), _cut_argument(self.text, tokens)))
+                    summed.append(SummedCall(call.cut(self.text), *_cut_argument(self.text, tokens)))
                 elif name not in _REPEATABLE:
                     how = "depends on the order of rows" if name in ORDERED_AGGREGATES else "adds up fractions"
                     select = replace(select, unrepeatable=f"{name}() {how}", unrepeatable_at=call.start)
@@ -340,15 +341,16 @@ class _Reader:
         known = window.function in BY_RANK | _REPEATABLE | _SUMS or depends_on_ties(window)
         return "" if known else f"{window.function}() adds up fractions"
 
-    def _list_window_sums(self, block: Block) -> list[tuple[str, str]]:
+    def _list_window_sums(self, block: Block) -> list[SummedCall]:
         """Sums and averages, over windows too, and what they add up: its type tells whether it can be done again."""
         sums = []
         for span in block.result_spans:
             tokens = tokens_within(self.text, span)
             for index, token in enumerate(tokens[:-1]):
-                if token.kind == "word" and tokens[index + 1].text == "(" and token.text.lower() in _SUMS:
-                    argument = _cut_argument(self.text, tokens[index:])
-                    sums.append((f"{token.text}({argument})", argument))
+                is_call = token.kind == "word" and tokens[index + 1].text == "(" and token.text.lower() in _SUMS
+                if is_call and not any(query.span.start <= token.start < query.span.end for query in block.subqueries):
+                    argument, start = _cut_argument(self.text, tokens[index:])
+                    sums.append(SummedCall(f"{token.text}({argument})", argument, start))
         return sums
 
     def _is_total_order(self, block: Block, select: Select, window: WindowCall, places: Sequence[Place]) -> bool:
@@ -382,14 +384,14 @@ def _has_inner_star(select: exp.Select) -> bool:
     return any(not isinstance(star.parent, exp.Count) for star in stars)
 
 
-def _cut_argument(text: str, tokens: list[Token]) -> str:
-    """The argument of a call whose name is the first token, without DISTINCT."""
+def _cut_argument(text: str, tokens: list[Token]) -> tuple[str, int]:
+    """The argument of a call whose name is the first token, without DISTINCT, and where it stands."""
     closing = find_closing(tokens, 1)
     assert closing is not None
     inner = tokens[2:closing]
     if inner and inner[0].text.upper() in ("DISTINCT", "ALL"):
         inner = inner[1:]
-    return text[inner[0].start : inner[-1].end] if inner else "1"
+    return (text[inner[0].start : inner[-1].end], inner[0].start) if inner else ("1", tokens[0].start)
 
 
 def _find_clause(block: Block, span: Span) -> Clause:
