@@ -334,6 +334,14 @@ MUTANTS = (
         '*(f"i{i}" for i in numbers if self.aggregation.by_sets))',
         ")",
     ),
+    Mutant("state", "a set that is listed twice counted once", _DESIGN, "* (each.times - 1)", "* 0"),
+    Mutant(
+        "state",
+        "the groups of another set repeated",
+        _DESIGN,
+        "int(n not in each.members)",
+        "int(n in each.members)",
+    ),
     Mutant(
         "state",
         "a sum of no values is 0",

@@ -112,6 +112,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         # A subtotal and a group of NULL look alike.
         "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f GROUP BY ROLLUP (f.k, f.g)"
         " HAVING count(*) > 0",
+        # Sets that are listed several times.
+        "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f"
+        " GROUP BY ROLLUP (f.k, f.g), CUBE (f.k)",
         "SELECT f.k AS x0, sum(f.n) + (SELECT count(*) FROM raw.b AS b) AS x1 FROM raw.f AS f GROUP BY f.k",
         "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q"
         " GROUP BY x0",

@@ -21,7 +21,7 @@ _ADVICE = {
     "a window function without PARTITION BY": "PARTITION BY a column, so that only touched partitions are ranked again",
     "an aggregate over all rows": "aggregate_state keeps its figures: remove aggregate_state false",
     "a subquery in a join's condition": "join what the subquery reads as a CTE, or ask for it in WHERE",
-    "grouping sets without figures": "list each grouping set once, with aggregates that add up, or UNION ALL the sets",
+    "grouping sets without figures": "use aggregates that add up, or UNION ALL a query for each set",
     "this source is not understood": "write joins in brackets as a derived table: (SELECT … FROM a JOIN b ON …) AS q",
     "a table whose columns get other names": "rename them in a derived table: (SELECT a AS x FROM t) AS q",
     "a derived table that reads columns": "join it as a CTE, by the columns that it reads",
@@ -43,6 +43,7 @@ _ADVICE_BY_END = {
     "is not known to be the same each time": "declare the function in the project, if it always gives the same",
     "depends on the order of rows": "group at the top of the query, and show all columns of GROUP BY in the list",
     "adds up fractions": "group at the top of the query, and show all columns of GROUP BY in the list",
+    "may give another value for the same rows": "group at the top, and show all columns of GROUP BY in the list",
     "adds up values of type": "cast what is added up to DECIMAL, which comes out the same in any order",
     "may choose otherwise among rows": "order by columns that tell all rows of a partition apart",
 }

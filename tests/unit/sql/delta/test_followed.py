@@ -84,6 +84,9 @@ ADDED_UP = [
     ("SELECT dk, count(DISTINCT x), count(*) FROM raw.f GROUP BY dk", {0}),
     ("SELECT dk, sum(x), grouping(dk), grouping_id() FROM raw.f GROUP BY ROLLUP (dk)", {0}),
     ("SELECT dk, ck, sum(x) FROM raw.f GROUP BY dk, GROUPING SETS ((ck), ())", {0}),
+    ("SELECT dk, sum(x) FROM raw.f GROUP BY GROUPING SETS ((dk), (dk))", {0}),
+    ("SELECT dk, ck, sum(x) FROM raw.f GROUP BY dk, ck WITH ROLLUP", {0}),
+    ("SELECT dk, sum(x) FROM raw.f AS f GROUP BY GROUPING SETS ((dk), (f.dk))", set()),
     ("SELECT dk, sum(x), rank() OVER (ORDER BY sum(x)) FROM raw.f GROUP BY dk", {0}),
     ("SELECT dk, sum(x) FROM raw.f GROUP BY dk HAVING sum(x) > (SELECT max(year) FROM raw.d)", {0, 1}),
     ("SELECT sum(n) FROM (SELECT dk, count(*) AS n FROM raw.f GROUP BY dk)", {0}),
@@ -91,7 +94,6 @@ ADDED_UP = [
     ("SELECT dk, count(DISTINCT x), count(DISTINCT note) FROM raw.f GROUP BY dk", set()),
     ("SELECT dk, collect_set(x) FROM raw.f GROUP BY dk", set()),
     ("SELECT dk, stddev(x) FROM raw.f GROUP BY dk", set()),
-    ("SELECT dk, sum(x) FROM raw.f GROUP BY GROUPING SETS ((dk), (dk))", set()),
     ("SELECT dk, sum(x) FROM raw.f GROUP BY dk LIMIT 3", set()),
     ("SELECT dk, sum(x) AS s FROM raw.f GROUP BY dk HAVING s > 1", set()),
     # HAVING means the sum, though there is a column of that name; the list means the column.

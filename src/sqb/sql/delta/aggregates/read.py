@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqb.sql.delta.aggregates.grouping_sets import list_set_members
+from sqb.sql.delta.aggregates.grouping_sets import list_repeated_sets, list_set_members
 from sqb.sql.delta.aggregates.model import AggregateCall, Aggregation, Expression
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton.calls import has_window, list_aggregate_calls
@@ -59,6 +59,7 @@ def read_aggregation(
         by_sets,
         has_window(text, block),
         _list_distinct(calls, block),
+        list_repeated_sets(text, block, groups) if by_sets else (),
     )
 
 

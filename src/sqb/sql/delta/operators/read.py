@@ -51,6 +51,8 @@ _REPEATABLE = frozenset(
 )
 # Those that are so unless they add up fractions.
 _SUMS = frozenset("sum avg mean try_sum try_avg".split())
+# How the names of those begin that add up fractions whatever they are given.
+_FRACTIONS = ("std", "var", "covar", "corr", "regr", "skew", "kurt")
 # Where rows are sent before they are written is nothing that the rows depend on.
 _HARMLESS = frozenset({"SORT", "CLUSTER", "DISTRIBUTE"})
 _DIRECTIONS = frozenset("asc desc nulls first last".split())
@@ -286,8 +288,9 @@ class _Reader:
                 if name in _SUMS:
                     summed.append(SummedCall(call.cut(self.text), *_cut_argument(self.text, tokens)))
                 elif name not in _REPEATABLE:
-                    how = "depends on the order of rows" if name in ORDERED_AGGREGATES else "adds up fractions"
-                    select = replace(select, unrepeatable=f"{name}() {how}", unrepeatable_at=call.start)
+                    select = replace(
+                        select, unrepeatable=f"{name}() {_explain_order(name)}", unrepeatable_at=call.start
+                    )
         return replace(select, summed=tuple(dict.fromkeys(summed)))
 
     def _read_grouping(self, block: Block, node: exp.Select, select: Select, columns: frozenset[str] | None) -> Select:
@@ -339,7 +342,7 @@ class _Reader:
         if depends_on_ties(window) and not self._is_total_order(block, select, window, places):
             return f"{window.function}() may choose otherwise among rows that are equal in its order"
         known = window.function in BY_RANK | _REPEATABLE | _SUMS or depends_on_ties(window)
-        return "" if known else f"{window.function}() adds up fractions"
+        return "" if known else f"{window.function}() {_explain_order(window.function)}"
 
     def _list_window_sums(self, block: Block) -> list[SummedCall]:
         """Sums and averages, over windows too, and what they add up: its type tells whether it can be done again."""
@@ -364,6 +367,13 @@ class _Reader:
         alias = block.sources[0].alias
         names = {fold(o).removeprefix(f"{alias}.").strip("`") for o in ordered}
         return unique <= names
+
+
+def _explain_order(name: str) -> str:
+    """Why an aggregate may give another value for the same rows."""
+    if name in ORDERED_AGGREGATES:
+        return "depends on the order of rows"
+    return "adds up fractions" if name.startswith(_FRACTIONS) else "may give another value for the same rows"
 
 
 def _list_partitionings(windows: Sequence[WindowCall]) -> tuple[tuple[str, ...], ...]:
