@@ -42,6 +42,7 @@ class Mutant:
 
 _PLACES, _STATE, _SETS = "rules/places.py", "rules/add_up.py", "rules/distinct_rows.py"
 _GROUPS, _DESIGN, _READER = "rules/touch_groups.py", "aggregates/state_design.py", "operators/read.py"
+_PARTITIONS, _JOINS, _AGGREGATION = "rules/touch_partitions.py", "operators/joins.py", "aggregates/read.py"
 
 MUTANTS = (
     Mutant(
@@ -174,8 +175,22 @@ MUTANTS = (
         "full",
         "new for old",
         _PLACES,
-        "fill(operator.places[index].input, version)} AS {alias}",
-        "fill(operator.places[index].input, 'new')} AS {alias}",
+        "fill(operator.places[places[number]].input, version)}",
+        "fill(operator.places[places[number]].input, 'new')}",
+    ),
+    Mutant(
+        "full",
+        "values that are cast taken for those of one type",
+        "operators/column_types.py",
+        "return all(one and one == other for one, other in kinds)",
+        "return True",
+    ),
+    Mutant(
+        "full",
+        "keys of the change alone where values are cast",
+        _PLACES,
+        'for keys in (f"SELECT * FROM {wanted} AS __sqb_t", joined)',
+        'for keys in (f"SELECT * FROM {wanted} AS __sqb_t",)',
     ),
     Mutant("full", "taken for linear", _PLACES, 'return "full"', 'return "linear"'),
     Mutant("full", "taken for outer", _PLACES, 'return "full"', 'return "outer"'),
@@ -195,6 +210,14 @@ MUTANTS = (
         _PLACES,
         "sides = zip(*full.equal, strict=True)",
         "sides = [*zip(*full.equal)][1:]",
+    ),
+    Mutant("chain", "a column of USING of one side alone", _JOINS, 'f"coalesce({merged}, {own})"', "merged"),
+    Mutant(
+        "chain",
+        "a column of USING of the left side after RIGHT JOIN",
+        _JOINS,
+        'or source.join == "RIGHT":',
+        "or False:",
     ),
     Mutant("chain", "what was is not touched", _PLACES, '("new", "old") if touched', '("new",) if touched'),
     Mutant("chain", "what is is not touched", _PLACES, '("new", "old") if touched', '("old",) if touched'),
@@ -255,6 +278,13 @@ MUTANTS = (
         _PLACES,
         "({names}) WHERE {touched})",
         "({names}) WHERE __sqb_w > 0 AND {touched})",
+    ),
+    Mutant(
+        "in",
+        "rows of IN in the select list touched only where it holds",
+        _PLACES,
+        'f"NOT (({same}) <=> false)"',
+        "same",
     ),
     Mutant("in", "taken for linear", _PLACES, 'return "in"', 'return "linear"'),
     Mutant(
@@ -326,6 +356,14 @@ MUTANTS = (
         '*(f"i{i}" for i in numbers if self.aggregation.by_sets))',
         ")",
     ),
+    Mutant("state", "a set that is listed twice counted once", _DESIGN, "* (each.times - 1)", "* 0"),
+    Mutant(
+        "state",
+        "the groups of another set repeated",
+        _DESIGN,
+        "int(n not in each.members)",
+        "int(n in each.members)",
+    ),
     Mutant(
         "state",
         "a sum of no values is 0",
@@ -351,8 +389,8 @@ MUTANTS = (
         "groups",
         "weight of two equal groups lost",
         _GROUPS,
-        'return engine.run(f"SELECT *{weight} FROM ({text})")',
-        'return engine.run(f"SELECT DISTINCT *{weight} FROM ({text})")',
+        'engine.run(f"SELECT *{weight} FROM ({text})")',
+        'engine.run(f"SELECT DISTINCT *{weight} FROM ({text})")',
     ),
     Mutant("groups", "groups of one term alone", _GROUPS, ".join(parts)", ".join(parts[:1])"),
     Mutant(
@@ -361,6 +399,41 @@ MUTANTS = (
         _GROUPS,
         "*edit_where(operator, condition)]",
         '*edit_where(operator, condition if version == "new" else "")]',
+    ),
+    Mutant(
+        "groups",
+        "a subquery in an aggregate kept in figures",
+        _AGGREGATION,
+        "if any(call_span.covers(",
+        "if all(call_span.covers(",
+    ),
+    Mutant(
+        "partitions",
+        "rows that share a partition left out",
+        _PARTITIONS,
+        "condition = _match_any(shared, partitionings)",
+        "condition = touched",
+    ),
+    Mutant(
+        "partitions",
+        "partitions of one window touched alone",
+        _PARTITIONS,
+        "touched = _match_any(changed, partitionings)",
+        "touched = _match_any(changed, partitionings[:1])",
+    ),
+    Mutant(
+        "partitions",
+        "partitions of NULL lost",
+        _PARTITIONS,
+        "<=> ({e})",
+        "= ({e})",
+    ),
+    Mutant(
+        "partitions",
+        "the first of two names of windows for both",
+        "operators/windows.py",
+        "return named[name]",
+        "return next(iter(named.values()))",
     ),
     Mutant(
         "partitions",

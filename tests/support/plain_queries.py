@@ -54,11 +54,17 @@ PLAIN: dict[str, tuple[str, ...]] = {
         " JOIN raw.b AS b ON f.k = b.k",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f NATURAL LEFT JOIN (SELECT k, g, s FROM raw.a) AS a",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
+        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a USING (k, g)",
+        "SELECT f.k AS x0, c.n AS x1 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k NATURAL LEFT JOIN"
+        " (SELECT n, d AS e FROM raw.c) AS c",
         "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
     ),
     "full": (
         "SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f FULL JOIN raw.a AS a USING (k, g)",
+        # Texts that are cast to be compared: '1' and '01' are one number, and two texts.
+        "SELECT f.k AS x0, f.g AS x1, a.k AS x2 FROM raw.a AS a FULL JOIN raw.f AS f"
+        " ON a.k = concat(repeat('0', f.g), f.k)",
     ),
     # Outer joins behind others.
     "chain": (
@@ -74,6 +80,10 @@ PLAIN: dict[str, tuple[str, ...]] = {
         " FULL JOIN raw.b AS b ON f.g = b.n LEFT JOIN raw.c AS c ON b.k = c.g",
         "SELECT f.k AS x0, count(*) AS x1, sum(b.n) AS x2 FROM raw.a AS a FULL JOIN raw.f AS f ON f.k = a.k"
         " RIGHT JOIN raw.b AS b ON b.k = f.g GROUP BY f.k",
+        "SELECT k AS x0, f.n AS x1, a.s AS x2, b.s AS x3 FROM raw.f AS f FULL JOIN raw.a AS a USING (k)"
+        " FULL JOIN raw.b AS b USING (k)",
+        "SELECT k AS x0, f.n AS x1, a.s AS x2, b.s AS x3 FROM raw.f AS f RIGHT JOIN raw.a AS a USING (k)"
+        " RIGHT JOIN raw.b AS b USING (k)",
     ),
     "value": (
         "SELECT f.k AS x0, (SELECT max(b.n) FROM raw.b AS b) AS x1 FROM raw.f AS f WHERE f.g = 1",
@@ -81,6 +91,13 @@ PLAIN: dict[str, tuple[str, ...]] = {
         # The last row that it asks for goes.
         "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 1)",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k = 1 OR NOT EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2)",
+        "SELECT CASE WHEN f.k + f.g NOT IN (SELECT b.k AS y FROM raw.b AS b) THEN f.n END AS x0 FROM raw.f AS f",
+        # Beside groups and window functions, and inside an aggregate.
+        "SELECT f.k AS x0, sum(f.n) AS x1 FROM raw.f AS f GROUP BY f.k"
+        " HAVING EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = f.k)",
+        "SELECT f.k AS x0, sum(f.n) OVER (PARTITION BY f.k) + (SELECT count(*) FROM raw.b AS b) AS x1 FROM raw.f AS f",
+        "SELECT f.k AS x0, sum(CASE WHEN f.n > (SELECT min(b.n) FROM raw.b AS b) THEN 1 ELSE 0 END) AS x1"
+        " FROM raw.f AS f GROUP BY f.k",
     ),
     "correlated": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k AND a.g <> f.g)",
@@ -94,6 +111,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, f.g AS x1 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a)",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a WHERE a.s = 'y')",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.g = 1 OR f.k IN (SELECT a.k AS y FROM raw.a AS a)",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.k + f.g NOT IN (SELECT a.k AS y FROM raw.a AS a)",
+        "SELECT f.k AS x0, f.g AS x1, f.k IN (SELECT a.k AS y FROM raw.a AS a) AS x2 FROM raw.f AS f",
     ),
     "scalar": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.n > (SELECT max(b.n) AS y FROM raw.b AS b) - 3",
@@ -117,6 +136,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         # A subtotal and a group of NULL look alike.
         "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f GROUP BY ROLLUP (f.k, f.g)"
         " HAVING count(*) > 0",
+        # Sets that are listed several times.
+        "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f"
+        " GROUP BY ROLLUP (f.k, f.g), CUBE (f.k)",
         "SELECT f.k AS x0, sum(f.n) + (SELECT count(*) FROM raw.b AS b) AS x1 FROM raw.f AS f GROUP BY f.k",
         "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q"
         " GROUP BY x0",
@@ -137,6 +159,11 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, count(*) OVER (PARTITION BY f.k, f.g) AS x1, count(*) OVER (PARTITION BY f.g) AS x2"
         " FROM raw.f AS f",
         "SELECT f.k AS x0, f.g AS x1, sum(count(*)) OVER (PARTITION BY f.k) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
+        # Partitions that overlap.
+        "SELECT f.k AS x0, f.g AS x1, count(*) OVER (PARTITION BY f.k) AS x2, sum(f.n) OVER (PARTITION BY f.g) AS x3"
+        " FROM raw.f AS f",
+        "SELECT f.n AS x0, rank() OVER w AS x1, count(*) OVER (v) AS x2 FROM raw.f AS f"
+        " WINDOW w AS (PARTITION BY f.k ORDER BY f.n), v AS (PARTITION BY f.g)",
     ),
     "compare": ("SELECT f.k AS x0, rank() OVER (ORDER BY f.n) AS x1 FROM raw.f AS f",),
 }

@@ -510,6 +510,7 @@ class QueryMaker:
             f"max({summed}) OVER ({by})",
             f"lag({summed}) OVER ({total})",
             f"count(*) OVER (PARTITION BY {self._choose(scope).text}, {partition.text})",
+            f"max({summed}) OVER (PARTITION BY {self._choose(scope).text})",
         )
         return Column(self.random.choice(forms), "whole")
 

@@ -50,7 +50,7 @@ from sqb.plan.refresh.choose import (
 )
 from sqb.plan.refresh.cost import CostEstimate
 from sqb.plan.refresh.describe import describe_class, find_class_offset, list_shown_keys
-from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_lines
+from sqb.plan.refresh.describe_operators import OperatorLine, find_advice, list_operator_lines
 from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
 from sqb.project.models.kinds import FOLLOWING_KINDS
@@ -120,6 +120,8 @@ class RefreshEstimate:
     max_share: float = 0.0
     refresh: str = "auto"
     verdict: str = ""
+    # What could be written instead of what makes the query opaque; the lines of its operators say it themselves.
+    advice: str = ""
     # The operators of the query from the root down, and the rows that each way would read.
     operators: tuple[OperatorLine, ...] = ()
     costs: tuple[tuple[str, int], ...] = ()
@@ -430,6 +432,7 @@ def estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) ->
         max_share=workspace.gate.max_share,
         refresh=str(node.settings.get("refresh", "auto")),
         verdict=_describe_verdict(node, refresh),
+        advice=find_advice(described.get("why", "")) if facts.tree is None and described["class"] == "opaque" else "",
         operators=tuple(_list_operators(node, workspace, lake_state, case, refresh)),
         costs=_list_costs(case, refresh),
     )

@@ -140,6 +140,7 @@ def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
     from sqb.sql.delta.operators.fractions import adds_up_exactly
     from sqb.sql.delta.proposal import list_evaluated, shows_parts
     from sqb.sql.delta.rules.places import edit_places, render_block, repeat
+    from sqb.sql.delta.skeleton.model import Span, apply_edits
 
     tree, proposal = evaluation.tree, evaluation.proposal
     for index in list_evaluated(tree, proposal):
@@ -148,11 +149,12 @@ def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
         if operator.block is None or index in proposal.states or is_shown:
             continue
         edits = edit_places(operator, repeat("old", operator), {}, evaluation.fill)
-        for call, argument in operator.block.summed:
+        for summed in operator.block.summed:
+            argument = apply_edits(evaluation.text, edits, Span(summed.start, summed.start + len(summed.argument)))
             text = render_block(evaluation.text, operator, edits, f"{argument} AS a", group=False)
             kind = evaluation.engine.run(text).schema.fields[0].dataType.simpleString()
-            if not adds_up_exactly(call, kind):
-                what = f"{call} adds up values of type {kind}"
+            if not adds_up_exactly(summed.call, kind):
+                what = f"{summed.call} adds up values of type {kind}"
                 raise NotIncremental(f"{what}, and would have to be evaluated again as it was")
 
 

@@ -118,6 +118,8 @@ def _format_work(work: RefreshEstimate) -> Iterator[str]:
         yield "estimated rows read: " + ", ".join(f"{rows:,} by a {way}" for way, rows in work.costs)
     if work.verdict:
         yield work.verdict
+    if work.advice:
+        yield f"instead: {work.advice}"
     yield from _format_operators(work)
 
 

@@ -119,6 +119,8 @@ class CostEstimate:
                 times = 0
             case "rows" | "state":
                 times = sum(self._is_touched(index, number) for number in self._list_terms(index))
+            case "partitions" if self._overlaps(index):
+                times = 2
             case "groups" | "partitions" if index == self.tree.root:
                 times = 0
             case _:
@@ -137,6 +139,9 @@ class CostEstimate:
                 return self._estimate_terms(index)
             case "state":
                 return self._estimate_terms(index) + 2 * self._count_groups(index)
+            case "partitions" if self._overlaps(index):
+                # Which rows share a partition with those that are touched is read before they are evaluated.
+                return self._estimate_terms(index) + 4 * self._count_plain(index)
             case "groups" | "partitions":
                 times = 1 if index == self.tree.root else 2
                 return self._estimate_terms(index) + times * self._count_plain(index)
@@ -176,7 +181,12 @@ class CostEstimate:
         """The places of a block whose changes make a term each."""
         operator = self.tree.operators[index]
         changed = tuple(i for i, p in enumerate(operator.places) if p.input in self.proposal.changed)
-        return tuple(split_places(operator, changed)[0])
+        is_added = self.proposal.rules[index].rule == "state"
+        return split_places(operator, changed)[0] if is_added else changed
+
+    def _overlaps(self, index: int) -> bool:
+        block = self.tree.operators[index].block
+        return block is not None and bool(block.partitionings)
 
     def _is_touched(self, index: int, place: int) -> bool:
         return find_way(self.tree.operators[index], place) != "linear"

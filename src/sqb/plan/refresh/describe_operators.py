@@ -14,12 +14,20 @@ if TYPE_CHECKING:
 
 _LONGEST = 60
 # What an author could write instead of what no rule follows, by the words that the obstacle begins with.
+_AS_CTE = "join both tables in a CTE, and ask for its rows"
 _ADVICE = {
+    **{f"{join} JOIN in a subquery": _AS_CTE for join in ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")},
     "LIMIT": "leave ORDER BY and LIMIT to the readers of the table, or rank rows by a window with PARTITION BY",
     "a window function without PARTITION BY": "PARTITION BY a column, so that only touched partitions are ranked again",
-    "window functions without a PARTITION BY": "give the window functions a PARTITION BY in common, or a CTE each",
     "an aggregate over all rows": "aggregate_state keeps its figures: remove aggregate_state false",
-    "a subquery in the select list": "LEFT JOIN the values that IN asks for, and ask whether there is one",
+    "a subquery in a join's condition": "join what the subquery reads as a CTE, or ask for it in WHERE",
+    "grouping sets without figures": "use aggregates that add up, or UNION ALL a query for each set",
+    "this source is not understood": "write joins in brackets as a derived table: (SELECT … FROM a JOIN b ON …) AS q",
+    "a table whose columns get other names": "rename them in a derived table: (SELECT a AS x FROM t) AS q",
+    "a derived table that reads columns": "join it as a CTE, by the columns that it reads",
+    "a named window that": "write the window out behind OVER",
+    "TABLESAMPLE": "choose rows by a column: WHERE pmod(xxhash64(id), 100) < 5",
+    "COLLATE": "compare lower(x), which gives one text for all that are equal",
     "NATURAL": "write the join's columns with USING",
     "FULL JOIN behind a comma": "write CROSS JOIN instead of the comma",
     "RIGHT JOIN behind a comma": "write CROSS JOIN instead of the comma",
@@ -28,6 +36,16 @@ _ADVICE = {
     "a subquery in a subquery": "give the inner subquery a CTE of its own",
     "to follow changes, tables would be read": "make a table of a view or CTE that is read several times",
     "a correlated subquery": "join the subquery as a CTE, grouped by the columns that it is correlated by",
+}
+# The same for obstacles that begin with the name of a function or a call.
+_ADVICE_BY_END = {
+    "is volatile": "take the value from a variable, or compute it where the table is read",
+    "is not known to be the same each time": "declare the function in the project, if it always gives the same",
+    "depends on the order of rows": "group at the top of the query, and show all columns of GROUP BY in the list",
+    "adds up fractions": "group at the top of the query, and show all columns of GROUP BY in the list",
+    "may give another value for the same rows": "group at the top, and show all columns of GROUP BY in the list",
+    "adds up values of type": "cast what is added up to DECIMAL, which comes out the same in any order",
+    "may choose otherwise among rows": "order by columns that tell all rows of a partition apart",
 }
 
 
@@ -114,7 +132,8 @@ def _describe_line(
 
 def find_advice(why: str) -> str:
     """What could be written instead of what no rule follows; "" where there is nothing to say."""
-    return next((advice for words, advice in _ADVICE.items() if why.startswith(words)), "")
+    by_start = next((advice for words, advice in _ADVICE.items() if why.startswith(words)), "")
+    return by_start or next((advice for words, advice in _ADVICE_BY_END.items() if words in why), "")
 
 
 def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -> str:
@@ -133,7 +152,9 @@ def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -
     block = operator.block
     assert block is not None
     if block.windows:
-        return _shorten(f"window PARTITION BY {', '.join(block.partitions)}" if block.partitions else "window")
+        partitionings = (block.partitions,) if block.partitions else block.partitionings
+        named = " and ".join(f"PARTITION BY {', '.join(p)}" for p in partitionings)
+        return _shorten(f"window {named}".rstrip())
     if text and block.by_sets and block.group_clause is not None:
         return _shorten(block.group_clause.cut(text))
     if block.is_grouping:

@@ -153,13 +153,16 @@ def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> Not
             continue
         if called and token.text.lower() in ORDERED_AGGREGATES:
             ordered = ordered or NotProven(f"{token.text.lower()}() depends on the order of rows", token.start)
-        elif called or token.text.lower() in VOLATILE:
+        elif called or token.text.lower() in VOLATILE | {"collate"}:
             _refuse_function(token, called)
     return ordered
 
 
 def _refuse_function(token: Token, called: bool) -> None:
     name = token.text.lower()
+    if name == "collate":
+        # Which of them a group or an extreme shows is not told.
+        raise NotProven("COLLATE makes texts equal that are not the same", token.start)
     if name in VOLATILE or (name == "unix_timestamp" and called):
         raise NotProven(f"{name}() is volatile", token.start)
     if not called or name in SCALAR or name in AGGREGATES or name in WINDOW or name in GENERATORS or name in _KEYWORDS:

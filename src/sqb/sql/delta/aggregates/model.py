@@ -25,6 +25,14 @@ class AggregateCall:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupingSet:
+    """One of several sets that a block groups by: the numbers of its groups, and how often it is listed."""
+
+    members: tuple[int, ...]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregation:
     """A block that groups, taken apart."""
 
@@ -45,6 +53,8 @@ class Aggregation:
     has_windows: bool = False
     # The expressions whose distinct values are counted: how often each of them is there adds up.
     distinct: tuple[str, ...] = ()
+    # Where a set is listed more than once: all of them. Figures are kept of each once.
+    sets: tuple[GroupingSet, ...] = ()
 
     @property
     def is_global(self) -> bool:
@@ -60,7 +70,9 @@ class Aggregation:
         """The edits that keep all groups, told apart by more expressions too; `end` is where the block ends."""
         edits = [Edit(self.having_clause, "")] if self.having_clause is not None else []
         if self.by_sets and self.group_clause is not None:
-            clause = self.group_clause.cut(text) + "".join(f", {e}" for e in (*self.distinct, *more))
+            listed = (f"({', '.join(self.groups[i] for i in each.members)})" for each in self.sets)
+            own = f" GROUP BY GROUPING SETS ({', '.join(listed)})" if self.sets else self.group_clause.cut(text)
+            clause = own + "".join(f", {e}" for e in (*self.distinct, *more))
         else:
             expressions = ", ".join([*self.groups, *self.distinct, *more])
             clause = f" GROUP BY {expressions}" if expressions else ""

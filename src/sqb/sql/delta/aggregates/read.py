@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from sqb.sql.delta.aggregates.grouping_sets import list_set_members
+from sqb.sql.delta.aggregates.grouping_sets import list_repeated_sets, list_set_members
 from sqb.sql.delta.aggregates.model import AggregateCall, Aggregation, Expression
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton.calls import has_window, list_aggregate_calls
@@ -59,6 +59,7 @@ def read_aggregation(
         by_sets,
         has_window(text, block),
         _list_distinct(calls, block),
+        list_repeated_sets(text, block, groups) if by_sets else (),
     )
 
 
@@ -141,6 +142,9 @@ class _ExpressionReader:
         for call_span in list_aggregate_calls(self.text, span):
             if any(value.covers(call_span) for value in self.values.values()):
                 continue
+            if any(call_span.covers(value) for value in self.values.values()):
+                # Its figures would have to be those of another value when that changes.
+                raise NotProven("a subquery in an aggregate", call_span.start)
             items.append((call_span, self._read_hole(call_span)))
         if any(not isinstance(star.parent, exp.Count) for star in iter_outside_queries(node, exp.Star)):
             raise NotProven("a star beside aggregates", span.start)

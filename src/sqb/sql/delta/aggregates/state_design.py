@@ -200,7 +200,16 @@ class StateDesign:
         values |= {("query", number): text for number, text in (queries or {}).items()}
         items = ", ".join(f"{e.fill(values)} AS r{i}" for i, e in enumerate(aggregation.items))
         where = f" WHERE {aggregation.having.fill(values)}" if aggregation.having is not None else ""
-        return f"SELECT {items} FROM {self._render_groups(state)}{where}"
+        return f"SELECT {items} FROM {self._repeat_sets(self._render_groups(state))}{where}"
+
+    def _repeat_sets(self, groups: str) -> str:
+        """The groups of sets that are listed several times as often as that."""
+        numbers = range(len(self.aggregation.groups))
+        parts = [f"SELECT * FROM {groups}"]
+        for each in self.aggregation.sets:
+            same = " AND ".join(f"i{n} = {int(n not in each.members)}" for n in numbers)
+            parts += [f"SELECT * FROM {groups} WHERE {same or 'true'}"] * (each.times - 1)
+        return f"({' UNION ALL '.join(parts)})" if len(parts) > 1 else groups
 
     def _render_set_number(self) -> str:
         last = len(self.aggregation.groups) - 1

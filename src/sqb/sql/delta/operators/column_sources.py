@@ -21,6 +21,7 @@ def qualify_columns(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp
     columns = ({name.lower(): "string" for name in schema} for schema in schemas)
     schema: dict[str, object] = {f"{SLOT}{i}": names for i, names in enumerate(columns)}
     tree_copy = tree.copy()
+    _write_out_windows(tree_copy)
     _name_columns(tree_copy)
     return qualify(
         tree_copy,
@@ -30,6 +31,24 @@ def qualify_columns(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp
         identify=False,
         validate_qualify_columns=True,
     )
+
+
+def _write_out_windows(tree: exp.Expr) -> None:
+    """Put windows with a name where the name is written."""
+    for select in list(tree.find_all(exp.Select)):
+        named = {window.name.lower(): window for window in select.args.get("windows") or ()}
+        for window in list(select.find_all(exp.Window)) if named else ():
+            own = named.get(window.args["alias"].name.lower()) if window.args.get("alias") else None
+            if own is None or window.parent_select is not select or window.args.get("partition_by"):
+                continue
+            window.set("alias", None)
+            for key in ("partition_by", "order", "spec"):
+                window.set(key, _copy(own.args.get(key)))
+        select.set("windows", None)
+
+
+def _copy(value: exp.Expr | list[exp.Expr] | None) -> exp.Expr | list[exp.Expr] | None:
+    return [item.copy() for item in value] if isinstance(value, list) else value.copy() if value is not None else None
 
 
 def _name_columns(tree: exp.Expr) -> None:

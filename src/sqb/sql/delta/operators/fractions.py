@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from sqb.sql.delta.operators.column_types import SourceTypes, find_type
 from sqb.sql.delta.operators.model import Operator, OperatorTree, Select
-from sqb.sql.text.lexer import Token, tokenize_code
 
 _AVERAGES = ("avg", "mean", "try_avg")
 # What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
@@ -32,20 +32,20 @@ def _mark(tree: OperatorTree, operator: Operator, schemas: Sequence[Mapping[str,
     if block is None or block.unrepeatable or not block.summed:
         return operator
     sources = _list_source_types(tree, operator, block, schemas)
-    for call, argument in block.summed:
-        kind = _find_type(tokenize_code(argument), sources)
-        if kind and not adds_up_exactly(call, kind):
-            why = f"{call} adds up values of type {kind}"
+    for summed in block.summed:
+        kind = find_type(summed.argument, sources)
+        if kind and not adds_up_exactly(summed.call, kind):
+            why = f"{summed.call} adds up values of type {kind}"
             return replace(operator, block=replace(block, unrepeatable=why, unrepeatable_at=operator.span.start))
     return operator
 
 
 def _list_source_types(
     tree: OperatorTree, operator: Operator, block: Select, schemas: Sequence[Mapping[str, str]]
-) -> list[tuple[str, Mapping[str, str] | None]]:
+) -> list[SourceTypes]:
     """The alias of each source in FROM and the types of its columns; None of those that are not known."""
     read = {place.number: tree.operators[place.input] for place in operator.places if place.role == "source"}
-    sources: list[tuple[str, Mapping[str, str] | None]] = []
+    sources: list[SourceTypes] = []
     for number, source in enumerate(block.sources):
         table = read.get(number)
         is_known = table is not None and table.kind == "table" and not table.columns
@@ -54,19 +54,3 @@ def _list_source_types(
         )
         sources.append((source.alias.lower(), types))
     return sources
-
-
-def _find_type(tokens: Sequence[Token], sources: Sequence[tuple[str, Mapping[str, str] | None]]) -> str:
-    """The type of a plain column; "" where it is something else, or not certain."""
-    texts = [token.text.strip("`").lower() for token in tokens]
-    match texts:
-        case [name]:
-            if any(types is None for _, types in sources):
-                return ""
-            kinds = {types[name] for _, types in sources if types is not None and name in types}
-            return kinds.pop() if len(kinds) == 1 else ""
-        case [alias, ".", name]:
-            types = dict(sources).get(alias)
-            return types.get(name, "") if types is not None else ""
-        case _:
-            return ""

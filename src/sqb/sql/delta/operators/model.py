@@ -52,6 +52,8 @@ class JoinedSource:
     is_natural: bool = False
     # Equalities of its condition: an expression over the sources before it, and one over itself.
     equal: tuple[tuple[str, str], ...] = ()
+    # Whether both sides of each of them are of one type: otherwise values that equal a third one may differ.
+    has_one_type: bool = False
     # Of RIGHT and FULL joins: the sources before it with their joins; None where a comma stands among the sources.
     before: Span | None = None
 
@@ -85,12 +87,21 @@ class Subquery:
     is_correlated: bool = False
     # Whether WHERE holds only if the subquery's EXISTS or IN holds.
     is_conjunct: bool = False
-    # The columns before IN, as they are written; none where they are not plain columns.
+    # The expressions before IN, as they are written; none where that is not certain.
     tested: tuple[str, ...] = ()
     # Of a correlated one: what it reads, and how it is filtered.
     from_clause: Span | None = None
     where: Span | None = None
     joins: tuple[JoinType, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SummedCall:
+    """A sum or an average: its text, and what it adds up, with its place."""
+
+    call: str
+    argument: str
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,8 @@ class Select:
     where: Span | None = None
     group_clause: Span | None = None
     having_clause: Span | None = None
+    # WINDOW and what stands behind it.
+    window_clause: Span | None = None
     subqueries: tuple[Subquery, ...] = ()
     # By which columns its sources are joined.
     links: tuple[Link, ...] = ()
@@ -168,11 +181,13 @@ class Select:
     # The expressions that all window functions partition by, and the items of the list that show each of them.
     partitions: tuple[str, ...] = ()
     partition_items: tuple[int | None, ...] = ()
+    # The expressions that each window function partitions by, where they have none in common; none where one has none.
+    partitionings: tuple[tuple[str, ...], ...] = ()
     # What may come out differently when it is evaluated again over the same rows, and where; "" for nothing.
     unrepeatable: str = ""
     unrepeatable_at: int | None = None
-    # Calls of aggregates that can be evaluated again unless they add up fractions, by (call, argument).
-    summed: tuple[tuple[str, str], ...] = ()
+    # Calls of aggregates that can be evaluated again unless they add up fractions.
+    summed: tuple[SummedCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

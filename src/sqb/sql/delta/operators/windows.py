@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.model import WindowCall
 from sqb.sql.delta.skeleton.model import Query, Span
 from sqb.sql.delta.skeleton.read import split_tokens, tokens_within
 from sqb.sql.functions.builtins import ORDERED_AGGREGATES
-from sqb.sql.text.lexer import Token, find_closing
+from sqb.sql.text.lexer import Token, find_closing, strip_quotes
 
 # Window functions that are the same for the same rows, whatever the order of equal ones.
 BY_RANK = frozenset("rank dense_rank percent_rank cume_dist".split())
@@ -17,26 +17,49 @@ BY_RANK = frozenset("rank dense_rank percent_rank cume_dist".split())
 _BY_PLACE = frozenset("row_number ntile lag lead first_value last_value nth_value first last any_value".split())
 
 
-def list_windows(text: str, spans: Sequence[Span], subqueries: Sequence[Query] = ()) -> list[WindowCall]:
-    """The window functions in some expressions; raises `NotProven` for one that is not understood."""
-    calls = []
+def list_windows(
+    text: str, spans: Sequence[Span], subqueries: Sequence[Query] = (), named: Span | None = None
+) -> list[WindowCall]:
+    """The window functions in some expressions; raises `NotProven` for one that is not understood.
+
+    `named` is what stands behind WINDOW.
+    """
+    calls: list[WindowCall] = []
+    windows = _list_named(text, named) if named is not None else {}
     for span in spans:
         tokens = tokens_within(text, span)
         for index, token in enumerate(tokens):
             inside = any(q.span.start <= token.start < q.span.end for q in subqueries)
             if token.kind == "word" and token.text.upper() == "OVER" and not inside:
-                calls.append(_read_window(text, tokens, index))
+                calls.append(_read_window(text, tokens, index, windows))
     return calls
 
 
-def _read_window(text: str, tokens: list[Token], over: int) -> WindowCall:
+def _list_named(text: str, span: Span) -> dict[str, list[Token]]:
+    """The windows with a name, as the tokens in their brackets."""
+    windows = {}
+    for part in split_tokens(tokens_within(text, span)):
+        is_known = len(part) > 3 and part[1].text.upper() == "AS" and part[2].text == "("
+        if not is_known or find_closing(part, 2) != len(part) - 1:
+            raise NotProven("a named window that is not understood", part[0].start)
+        windows[strip_quotes(part[0]).lower()] = part[3:-1]
+    return windows
+
+
+def _read_window(text: str, tokens: list[Token], over: int, named: Mapping[str, Sequence[Token]]) -> WindowCall:
     offset = tokens[over].start
-    if over + 1 >= len(tokens) or tokens[over + 1].text != "(":
-        raise NotProven("a named window", offset)
-    closing = find_closing(tokens, over + 1)
-    if closing is None:
+    if over + 1 >= len(tokens):
         raise NotProven("a window that is not understood", offset)
-    inner = tokens[over + 2 : closing]
+    name = strip_quotes(tokens[over + 1]).lower()
+    if tokens[over + 1].text != "(":
+        inner: Sequence[Token] = _get_named(named, name, offset)
+    else:
+        closing = find_closing(tokens, over + 1)
+        if closing is None:
+            raise NotProven("a window that is not understood", offset)
+        inner = tokens[over + 2 : closing]
+        if len(inner) == 1:
+            inner = _get_named(named, strip_quotes(inner[0]).lower(), offset)
     starts = [i for i in _iter_outer(inner) if inner[i].text.upper() in ("PARTITION", "ORDER", "ROWS", "RANGE")]
     # A column may be called so: a clause is followed by BY, and a frame comes last.
     clauses: dict[str, Sequence[Token]] = {}
@@ -44,10 +67,16 @@ def _read_window(text: str, tokens: list[Token], over: int) -> WindowCall:
     for start, end in zip(starts, ends, strict=True):
         clauses[inner[start].text.upper()] = inner[start:end]
     if inner and (not starts or starts[0] != 0):
-        raise NotProven("a named window", offset)
+        raise NotProven("a window that is made of a named one", offset)
     partition = _split(text, clauses.get("PARTITION", ())[2:])
     order = _split(text, clauses.get("ORDER", ())[2:])
     return WindowCall(_find_function(tokens, over), partition, order, "ROWS" in clauses)
+
+
+def _get_named(named: Mapping[str, Sequence[Token]], name: str, offset: int) -> Sequence[Token]:
+    if name not in named:
+        raise NotProven("a named window that is not known", offset)
+    return named[name]
 
 
 def _iter_outer(tokens: Sequence[Token]) -> list[int]:

@@ -61,7 +61,7 @@ def _find_source_way(block: Select, place: Place) -> How | Obstacle:
     later = [i for i in range(number + 1, len(joins)) if joins[i] in _OUTER]
     if _is_full_of_two(block, number):
         return "full"
-    is_right = len(joins) > 1 and joins[1] == "RIGHT" and block.sources[1].condition is not None
+    is_right = len(joins) > 1 and joins[1] == "RIGHT" and bool(block.sources[1].condition or block.sources[1].on)
     if later == [1] and number == 0 and is_right:
         # The left side of a RIGHT JOIN: the rows of the right side that it touches.
         return _find_name_obstacle(block.sources[1], place) or "outer"
@@ -76,7 +76,7 @@ def _find_name_obstacle(source: JoinedSource, place: Place) -> Obstacle | None:
     """Why the columns by which a source is joined cannot be named behind all joins."""
     if source.is_natural:
         return Obstacle(f"NATURAL {source.join} JOIN whose right side changed", place.span.start)
-    if source.using and not source.using_keys:
+    if source.using and not source.using_keys and not source.on:
         return Obstacle(f"{source.join} JOIN USING columns that a later source may have too", place.span.start)
     if source.condition is not None and not source.on:
         return Obstacle(
@@ -111,24 +111,22 @@ def _find_chain_way(block: Select, place: Place, later: Sequence[int]) -> How | 
             return Obstacle(f"{outer.join} JOIN behind a comma", place.span.start)
         if outer.join == "FULL" and not outer.equal:
             return Obstacle("FULL JOIN by something other than equal values", place.span.start)
-        if outer.join == "RIGHT" and outer.condition is None:
+        if outer.join == "RIGHT" and outer.condition is None and not outer.on:
             return Obstacle("RIGHT JOIN without ON after what changed", place.span.start)
         if outer.join == "RIGHT" and (obstacle := _find_name_obstacle(outer, place)):
             return obstacle
     return "chain"
 
 
-def _find_value_way(block: Select, place: Place) -> How | Obstacle:
+def _find_value_way(block: Select, place: Place) -> How:
     subquery = block.subqueries[place.number]
-    if subquery.clause == "where" and subquery.use == "in" and subquery.tested:
+    concerns_rows = subquery.clause == "where" or not (block.is_grouping or block.windows)
+    if concerns_rows and subquery.use == "in" and subquery.tested:
         return "in"
     if subquery.clause == "where" and subquery.use == "scalar":
         return "scalar"
-    if subquery.use in ("exists", "scalar"):
-        # One value for all rows: if it is another one now, all of them are concerned.
-        return "value"
-    where = "in the select list" if subquery.clause == "result" else "that concerns all rows"
-    return Obstacle(f"a subquery {where}", place.span.start)
+    # One value for all rows: if it is another one now, all of them are concerned.
+    return "value"
 
 
 def _find_correlated_way(operator: Operator, number: int) -> How | Obstacle:
@@ -139,8 +137,6 @@ def _find_correlated_way(operator: Operator, number: int) -> How | Obstacle:
     own = subquery.joins[siblings.index(number)]
     if own not in ("FROM", "INNER", "CROSS") or _has_outer(subquery.joins):
         return Obstacle(f"{own} JOIN in a subquery", place.span.start)
-    if subquery.clause == "result" and block.is_grouping:
-        return Obstacle("a correlated subquery beside aggregates", place.span.start)
     return "correlated"
 
 
@@ -243,7 +239,7 @@ def _restrict_outer(block: Select, place: Place, delta: str) -> str:
     """The rows of the other side that a changed row matches."""
     source = block.sources[place.number] if place.number else block.sources[1]
     alias = block.sources[place.number].alias
-    if source.condition is not None:
+    if source.on:
         named = f" AS {quote(alias)}" if alias else ""
         return f"EXISTS (SELECT 1 FROM {delta}{named} WHERE {source.on})"
     if not source.using:
@@ -255,25 +251,46 @@ def _restrict_outer(block: Select, place: Place, delta: str) -> str:
 
 
 def _restrict_full(operator: Operator, place: Place, delta: str, fill: Fill) -> dict[int, _Write]:
-    """Both sides of a FULL JOIN with the keys that changed alone: rows of other keys are what they were."""
+    """Both sides of a FULL JOIN with the keys that changed alone: rows of other keys are what they were.
+
+    Where values are cast to be compared, as 1 = '01', those of one side that equal a value of the other may differ:
+    the rows that such a value joins come or go together.
+    """
     block = operator.block
     assert block is not None
     left, right = block.sources[:2]
     own, by = (left, 0) if place.number == 0 else (right, 1)
     keys = ", ".join(f"{pair[by]} AS __sqb_k{i}" for i, pair in enumerate(right.equal))
     wanted = f"(SELECT DISTINCT {keys} FROM {delta} AS {quote(own.alias)})"
+    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
+
+    def read(number: int, version: Version) -> str:
+        return f"{fill(operator.places[places[number]].input, version)} AS {quote(block.sources[number].alias)}"
+
+    def match(number: int) -> str:
+        return " AND ".join(f"__sqb_k.__sqb_k{i} <=> ({pair[number]})" for i, pair in enumerate(right.equal))
 
     def restrict(number: int) -> _Write:
         alias = quote(block.sources[number].alias)
-        same = " AND ".join(f"__sqb_k.__sqb_k{i} <=> ({pair[number]})" for i, pair in enumerate(right.equal))
-        index = next(i for i, p in enumerate(operator.places) if p.role == "source" and p.number == number)
         return lambda version: (
-            f"(SELECT {alias}.* FROM {fill(operator.places[index].input, version)} AS {alias}"
-            f" LEFT SEMI JOIN {wanted} AS __sqb_k ON {same})"
+            f"(SELECT {alias}.* FROM {read(number, version)} LEFT SEMI JOIN {wanted} AS __sqb_k ON {match(number)})"
         )
 
-    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
-    return {places[0]: restrict(0), places[1]: restrict(1)}
+    def restrict_own(other: Version) -> _Write:
+        one, alias = 1 - by, quote(own.alias)
+        others = ", ".join(f"{pair[one]} AS __sqb_k{i}" for i, pair in enumerate(right.equal))
+        joined = f"SELECT {others} FROM {read(one, other)} LEFT SEMI JOIN {wanted} AS __sqb_k ON {match(one)}"
+        same = " OR ".join(
+            f"EXISTS (SELECT 1 FROM ({keys}) AS __sqb_k WHERE {match(by)})"
+            for keys in (f"SELECT * FROM {wanted} AS __sqb_t", joined)
+        )
+        return lambda version: f"(SELECT {alias}.* FROM {read(by, version)} WHERE {same})"
+
+    if right.has_one_type:
+        return {places[0]: restrict(0), places[1]: restrict(1)}
+    # The other side is there in the version that it has in this term.
+    other: Version = "new" if places[1 - by] < places[by] else "old"
+    return {places[1 - by]: restrict(1 - by), places[by]: restrict_own(other)}
 
 
 def _restrict_chain(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:
@@ -418,5 +435,6 @@ def render_block(
     elif select_list is not None:
         edits.append(Edit(block.select_list, select_list))
     if not group:
-        edits += [Edit(span, "") for span in (block.group_clause, block.having_clause) if span is not None]
+        clauses = (block.group_clause, block.having_clause, block.window_clause)
+        edits += [Edit(span, "") for span in clauses if span is not None]
     return apply_edits(text, edits, operator.span)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.sql.delta.rules.add_up import split_places
+from sqb.sql.delta.operators.model import Operator
 from sqb.sql.delta.rules.base import Obstacle, Rule, RuleCase
 from sqb.sql.delta.rules.join_rows import find_body_obstacle
 from sqb.sql.delta.rules.places import Version, edit_places, edit_term, edit_where, list_terms, render_block, repeat
+from sqb.sql.delta.skeleton.model import Edit
 
 if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation
@@ -23,10 +24,7 @@ def _find_obstacle(case: RuleCase) -> Obstacle | None:
         return Obstacle("grouping sets without figures of the groups", offset)
     if not block.groups:
         return Obstacle("an aggregate over all rows", offset)
-    beneath, beside = split_places(case.operator, case.changed_places)
-    if beside:
-        return Obstacle("a subquery beside aggregates", case.operator.places[beside[0]].span.start)
-    return find_body_obstacle(case, beneath)
+    return find_body_obstacle(case)
 
 
 def _compute(evaluation: Evaluation, index: int) -> Any:
@@ -51,21 +49,27 @@ def compare_touched(evaluation: Evaluation, index: int, expressions: Sequence[st
     same = " AND ".join(f"__sqb_k.{key} <=> ({e})" for e, key in zip(expressions, keys, strict=True))
     condition = f"EXISTS (SELECT 1 FROM {touched} AS __sqb_k WHERE {same})"
 
-    def evaluate(version: Version) -> Any:
-        places = edit_places(operator, repeat(version, operator), {}, evaluation.fill)
-        edits = [*places, *edit_where(operator, condition)]
-        weight = ", 1L AS __sqb_weight" if version == "new" else ", -1L AS __sqb_weight"
-        text = render_block(evaluation.text, operator, edits)
-        return engine.run(f"SELECT *{weight} FROM ({text})")
-
-    columns = evaluation.list_columns(index)
-    new = engine.weigh(evaluate("new"), columns)
+    new = evaluate_part(evaluation, index, "new", condition)
     if evaluation.shown is not None and index == evaluation.tree.root and None not in items:
         shown = {number: key for number, key in zip(items, keys, strict=True) if number is not None}
         old = evaluation.shown.read_rows(shown, touched)
     else:
-        old = engine.weigh(evaluate("old"), columns)
+        old = evaluate_part(evaluation, index, "old", condition)
     return engine.sum_changes([new, old], evaluation.get_frame(index, "new"))
+
+
+def evaluate_part(evaluation: Evaluation, index: int, version: Version, condition: str) -> Any:
+    """What a block makes of the rows that fulfil a condition, as rows that came or that went."""
+    engine, operator = evaluation.engine, evaluation.get_operator(index)
+    weight = ", 1L AS __sqb_weight" if version == "new" else ", -1L AS __sqb_weight"
+    text = render_block(evaluation.text, operator, edit_version(evaluation, operator, version, condition))
+    return engine.weigh(engine.run(f"SELECT *{weight} FROM ({text})"), evaluation.list_columns(index))
+
+
+def edit_version(evaluation: Evaluation, operator: Operator, version: Version, condition: str) -> list[Edit]:
+    """The edits by which a block reads a version of everything, and the rows that fulfil a condition."""
+    places = edit_places(operator, repeat(version, operator), {}, evaluation.fill)
+    return [*places, *edit_where(operator, condition)]
 
 
 RULE = Rule("groups", "the groups of changed rows are evaluated again", _find_obstacle, _compute)

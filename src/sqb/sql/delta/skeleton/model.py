@@ -83,6 +83,9 @@ class Block:
     having_clause: Span | None = None
     # Clauses that no rule looks into: QUALIFY, WINDOW, SORT BY, CLUSTER BY, DISTRIBUTE BY.
     others: tuple[str, ...] = ()
+    # The names and windows of WINDOW, and the clause itself.
+    windows: Span | None = None
+    window_clause: Span | None = None
     # Queries inside of expressions.
     subqueries: tuple[Query, ...] = ()
 

@@ -161,6 +161,8 @@ class _Reader:
             self._cut_keyword(clauses.get("HAVING"), 1),
             spans.get("HAVING"),
             tuple(name for name in clauses if name not in ("LATERAL", "WHERE", "GROUP", "HAVING")),
+            self._cut_keyword(clauses.get("WINDOW"), 1),
+            spans.get("WINDOW"),
             self._read_subqueries(start, end, sources),
         )
 
@@ -400,6 +402,9 @@ def split_tokens(tokens: Sequence[Token]) -> list[list[Token]]:
 
 def fold(text: str) -> str:
     """An expression as its tokens, in one letter case, without quotes around names: two that are equal so are one."""
-    return " ".join(
-        strip_quotes(t).lower() if t.kind in ("word", "quoted") else t.text for t in tokenize_code(text)
-    ).replace(" . ", ".")
+    folded = ""
+    for token in tokenize_code(text):
+        name = strip_quotes(token).lower() if token.kind in ("word", "quoted") else token.text
+        is_joined = token.text == "." or folded.endswith(".") or not folded
+        folded += name if is_joined else f" {name}"
+    return folded
