@@ -44,6 +44,14 @@ PLAIN: dict[str, tuple[str, ...]] = {
         " SELECT q1.g AS x0, q2.k AS x1 FROM q AS q1 JOIN q AS q2 ON q1.k = q2.g JOIN raw.a AS a ON a.k = q1.k",
         "WITH q (k, g) AS (SELECT f.g, f.k FROM raw.f AS f) SELECT q.k AS x0, a.g AS x1 FROM q JOIN raw.a AS a"
         " ON a.k = q.k",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.e AS e WHERE e.g = f.k"
+        " AND e.n > 0)",
+        "SELECT f.k AS x0, count(*) AS x1 FROM raw.f AS f JOIN raw.a AS a ON a.k = f.g WHERE NOT EXISTS"
+        " (SELECT 1 FROM raw.e AS e WHERE e.k = f.k AND e.g = a.g) GROUP BY f.k",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n > (SELECT count(*) FROM raw.f AS f2, raw.e AS e"
+        " WHERE f2.g = f.k AND e.k = f2.k)",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n IN (SELECT e.n FROM raw.e AS e WHERE e.k = f.k)"
+        " OR f.g NOT IN (SELECT a.g FROM raw.a AS a WHERE a.k = f.g)",
     ),
     "outer": (
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",

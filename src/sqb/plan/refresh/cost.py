@@ -166,14 +166,12 @@ class CostEstimate:
 
     def _count_left_out(self, operator: Operator, number: int, only_matched: bool) -> int:
         """The rows of other sources that are not read, as no changed row can belong to them."""
-        place, links = operator.places[number], operator.block.links if operator.block is not None else ()
         left_out: dict[int, int] = {}
-        for link in links if place.role == "source" else ():
+        for link in operator.block.links if operator.block is not None else ():
             rows = self.sizes.matching.get((link.origin, link.by_origin))
-            is_asked = link.by == place.number and link.only_matched == only_matched
-            if rows is None or not is_asked:
+            if rows is None or link.by != number or link.only_matched != only_matched:
                 continue
-            if self.tree.is_only_change(place.input, link.by_origin[0], self.proposal.changed):
+            if self.tree.is_only_change(operator.places[number].input, link.by_origin[0], self.proposal.changed):
                 left_out[link.source] = max(left_out.get(link.source, 0), self.sizes.rows[link.origin[0]] - rows)
         return sum(left_out.values())
 

@@ -29,6 +29,14 @@ LINKS = [
         "SELECT f.n FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k JOIN raw.b AS b ON a.k = b.k",
         {"a.g by f.k", "f.k by a.g where matched"},
     ),
+    (
+        "SELECT f.n FROM raw.f AS f WHERE NOT EXISTS (SELECT 1 FROM raw.a AS a WHERE a.g = f.k AND a.k > f.g)",
+        {"a.g by f.k", "f.k by a.g where matched"},
+    ),
+    ("SELECT f.n FROM raw.f AS f WHERE f.n > (SELECT max(f.n) FROM raw.f AS f, raw.b AS b WHERE f.k = b.k)", set()),
+    ("SELECT f.n FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b LEFT JOIN raw.a AS a ON a.k = f.k"
+     " WHERE b.k > f.g)", set()),
+    ("SELECT f.n FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = f.k OR b.k = f.g)", set()),
     # By way of queries that only hand columns on.
     (
         "WITH q AS (SELECT *, n + 1 AS m FROM raw.f WHERE n > 1), p AS (SELECT g AS z FROM raw.a)"

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources
-from sqb.sql.delta.operators.model import Link, Origin
-from sqb.sql.delta.skeleton.model import Block, JoinType, Span
+from sqb.sql.delta.operators.model import Link, Origin, Place
+from sqb.sql.delta.skeleton.model import Block, JoinType, Query, Span
 from sqb.sql.delta.tree import get_where, is_plain_star, iter_conjuncts
 
 # Their rows are never filled with NULLs, as long as no RIGHT or FULL JOIN is near.
@@ -27,6 +27,8 @@ _COMPARED = frozenset({"date", "timestamp"})
 
 # What the columns of an operator hand on, by their names.
 Origins = Mapping[str, Origin]
+# A place of a block, a column that is read there, and what it hands on.
+_End = tuple[int, str, Origin]
 _NAMED: Origins = {}
 
 
@@ -109,24 +111,39 @@ class ColumnOrigins:
         ]
 
 
-def read_links(block: Block, node: exp.Select, inputs: Sequence[int], origins: ColumnOrigins) -> tuple[Link, ...]:
-    """The links of a block whose sources are read by `inputs`."""
+def read_links(
+    block: Block,
+    nodes: Mapping[Span, exp.Select],
+    places: Sequence[Place],
+    origins: ColumnOrigins,
+) -> tuple[Link, ...]:
+    """The links between the places of a block, in FROM and in correlated subqueries."""
     joins = [source.join for source in block.sources]
-    if block.laterals is not None or "RIGHT" in joins or "FULL" in joins or len(joins) < 2:
+    if block.laterals is not None or "RIGHT" in joins or "FULL" in joins:
         return ()
     inner = {number for number, join in enumerate(joins) if join in _INNER}
+    find = origins.find_column
     links: list[Link] = []
-    for number, condition in _list_conditions(block, node):
-        for one, other in _iter_equal_columns(block, condition, origins.find_column):
-            own, others = (origins.get(inputs[i]).get(column) for i, column in (one, other))
-            if own is not None and others is not None and origins.are_comparable(own, others):
-                links += _link((*one, own), (*other, others), number, inner)
+    for number, condition in _list_conditions(block, nodes[block.span]):
+        for one, other in _iter_equal_columns(condition, lambda node: find(block, node)):
+            if pair := _compare(one, other, places, origins):
+                links += _link(*pair, number, inner)
+    for number, query in enumerate(block.subqueries):
+        links += _link_correlated(block, query, number, nodes, places, origins, inner)
     return tuple(dict.fromkeys(links))
 
 
-def _link(
-    one: tuple[int, str, Origin], other: tuple[int, str, Origin], number: int | None, inner: set[int]
-) -> Iterator[Link]:
+def _compare(
+    one: tuple[int, str], other: tuple[int, str], places: Sequence[Place], origins: ColumnOrigins
+) -> tuple[_End, _End] | None:
+    """Two columns that equal each other, with what they hand on; None where that is not known or not comparable."""
+    own, others = (origins.get(places[place].input).get(column) for place, column in (one, other))
+    if own is None or others is None or not origins.are_comparable(own, others):
+        return None
+    return (*one, own), (*other, others)
+
+
+def _link(one: _End, other: _End, number: int | None, inner: set[int]) -> Iterator[Link]:
     """Both directions of an equality, as far as they hold; `number` is the one-sided join that asks for it."""
     for (source, column, own), (by, _, origin) in ((one, other), (other, one)):
         if by in inner and source in ({number} if number is not None else inner):
@@ -134,6 +151,40 @@ def _link(
         elif number is not None and by == number and source in inner:
             # What a one-sided join finds no row for stays: this holds only of rows that it finds one for.
             yield Link(source, column, own, by, origin, only_matched=True)
+
+
+def _link_correlated(
+    block: Block,
+    query: Query,
+    number: int,
+    nodes: Mapping[Span, exp.Select],
+    places: Sequence[Place],
+    origins: ColumnOrigins,
+    inner: set[int],
+) -> Iterator[Link]:
+    """The links between a block and a subquery that compares columns of both in its conditions."""
+    body = query.body
+    own = [i for i, place in enumerate(places) if place.role == "correlated" and place.number == number]
+    if not isinstance(body, Block) or not own or body.laterals is not None or len(own) != len(body.sources):
+        return
+    plain = {i for i, source in enumerate(body.sources) if source.join in _INNER}
+    if {source.join for source in body.sources} & {"RIGHT", "FULL"}:
+        return
+
+    def find(node: exp.Expr) -> tuple[int, str] | None:
+        # An alias of the subquery hides that of a source around it.
+        if (column := origins.find_column(body, node)) is not None:
+            return (own[column[0]], column[1]) if column[0] in plain else None
+        column = origins.find_column(block, node)
+        return column if column is not None and column[0] in inner else None
+
+    for join, condition in _list_conditions(body, nodes[body.span]):
+        for one, other in _iter_equal_columns(condition, find) if join is None else ():
+            pair = _compare(one, other, places, origins) if (one[0] in own) != (other[0] in own) else None
+            if pair is not None:
+                (within, column, origin), (around, outer, by) = pair if one[0] in own else pair[::-1]
+                yield Link(within, column, origin, around, by)
+                yield Link(around, outer, by, within, origin, only_matched=True)
 
 
 def _list_conditions(block: Block, node: exp.Select) -> list[tuple[int | None, exp.Expr | None]]:
@@ -147,10 +198,10 @@ def _list_conditions(block: Block, node: exp.Select) -> list[tuple[int | None, e
 
 
 def _iter_equal_columns(
-    block: Block, condition: exp.Expr | None, find: Callable[[Block, exp.Expr], tuple[int, str] | None]
+    condition: exp.Expr | None, find: Callable[[exp.Expr], tuple[int, str] | None]
 ) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
     for conjunct in iter_conjuncts(condition):
         if isinstance(conjunct, exp.EQ):
-            one, other = find(block, conjunct.left), find(block, conjunct.right)
+            one, other = find(conjunct.left), find(conjunct.right)
             if one is not None and other is not None and one[0] != other[0]:
                 yield one, other

@@ -64,16 +64,16 @@ Origin = tuple[int, str]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Of a source only those rows matter whose column equals that of a changed row of another source."""
+    """Of a source, also in a subquery, only rows matter whose column equals that of a changed row of another source."""
 
-    # The source's number, its column, and the column of a table, by slot, that it hands on.
+    # The number of the source's place, its column, and the column of a table, by slot, that it hands on.
     source: int
     column: str
     origin: Origin
-    # The other source's number, and the column of a table that its own one hands on.
+    # The place of the other source, and the column of a table that its own one hands on.
     by: int
     by_origin: Origin
-    # It holds only of rows for which the LEFT, SEMI or ANTI JOIN with the other source finds one.
+    # It holds only of rows for which the other source has one: of a LEFT, SEMI or ANTI JOIN, or in a subquery.
     only_matched: bool = False
 
 

@@ -165,6 +165,7 @@ class _Reader:
             subqueries.append(subquery)
             places += inner
         select = self._read_select(block, joins, tuple(subqueries), sources)
+        select = replace(select, links=read_links(block, self.paired.selects, places, self._origins))
         index = self._add(Operator("block", block.span, tuple(places), block=select))
         self._note_columns(index, block, select, sources)
         if not block.is_distinct:
@@ -274,11 +275,8 @@ class _Reader:
     ) -> Select:
         clauses = (block.where, block.group_clause, block.having_clause, block.window_clause)
         node = self.paired.selects[block.span]
-        has_star, links = (
-            _has_inner_star(node),
-            read_links(block, node, [p.input for p in sources.places], self._origins),
-        )
-        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, links, has_star)
+        has_star = _has_inner_star(node)
+        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, (), has_star)
         if unknown := set(block.others) - _HARMLESS - {"WINDOW"}:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
         select = self._read_repeatability(block, select)

@@ -214,21 +214,27 @@ def _restrict(
 def _bound_sources(operator: Operator, number: int, way: How, reader: Reader) -> dict[int, _Write]:
     """Sources without rows that cannot belong to a change, as far as bounds tell: so that files are not read.
 
-    What a changed row of a LEFT JOIN's right side touches is itself read between the same bounds.
+    Where a change tells which rows it touches, what changed is itself read between the same bounds.
     """
     block, place = operator.block, operator.places[number]
     assert block is not None
-    if place.role != "source" or way not in ("linear", "outer"):
+    if way not in ("linear", "outer", "correlated"):
         return {}
+    is_touching = way != "linear"
     conditions: dict[int, list[str]] = {}
     for link in block.links:
-        if link.by == place.number and link.only_matched == (way == "outer"):
-            conditions.setdefault(link.source, []).append(reader.find_bounds(link.column, link.by_origin, place.input))
-        elif way == "outer" and link.source == place.number:
-            conditions.setdefault(link.source, []).append(reader.find_bounds(link.column, link.origin, place.input))
-    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
-    known = {places[source]: " AND ".join(filter(None, parts)) for source, parts in conditions.items() if any(parts)}
-    return {i: _write_bounded(reader.fill, operator.places[i].input, condition) for i, condition in known.items()}
+        if link.by == number and link.only_matched == is_touching:
+            bounds = reader.find_bounds(link.column, link.by_origin, place.input)
+        elif is_touching and link.source == number:
+            bounds = reader.find_bounds(link.column, link.origin, place.input)
+        else:
+            continue
+        if bounds:
+            conditions.setdefault(link.source, []).append(bounds)
+    return {
+        i: _write_bounded(reader.fill, operator.places[i].input, " AND ".join(dict.fromkeys(parts)))
+        for i, parts in conditions.items()
+    }
 
 
 def _write_bounded(fill: Fill, index: int, condition: str) -> _Write:
