@@ -254,15 +254,31 @@ MUTANTS = (
         "correlated",
         "rows that went touch nothing",
         _PLACES,
-        'edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)',
-        'edits = edit_places(operator, _with(versions, number, "new"), {}, fill)',
+        'return _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, "delta"), {}, fill))',
+        'return _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, "new"), {}, fill))',
     ),
     Mutant(
         "correlated",
         "rows that came touch nothing",
         _PLACES,
-        'edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)',
-        'edits = edit_places(operator, _with(versions, number, "old"), {}, fill)',
+        'return _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, "delta"), {}, fill))',
+        'return _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, "old"), {}, fill))',
+    ),
+    Mutant(
+        "correlated",
+        "what an outer join in a subquery was touches nothing",
+        _PLACES,
+        """edit_places(operator, _with(versions, number, version), {}, fill), touched)
+        for version in ("new", "old")""",
+        """edit_places(operator, _with(versions, number, version), {}, fill), touched)
+        for version in ("new",)""",
+    ),
+    Mutant(
+        "correlated",
+        "what a query in a subquery decides is left in its condition",
+        _PLACES,
+        "[*edits, *_drop_conjunct(text, subquery, place.nested)]",
+        "edits",
     ),
     Mutant(
         "correlated",

@@ -137,7 +137,7 @@ def _is_read_whole(
 
 def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
     """Refuse sums of fractions in what is evaluated again: they depend on the order of rows."""
-    from sqb.sql.delta.operators.fractions import adds_up_exactly
+    from sqb.sql.delta.operators.column_types import adds_up_exactly
     from sqb.sql.delta.proposal import list_evaluated, shows_parts
     from sqb.sql.delta.rules.places import edit_places, render_block, repeat
     from sqb.sql.delta.skeleton.model import Span, apply_edits

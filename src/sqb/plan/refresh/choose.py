@@ -34,6 +34,7 @@ from sqb.plan.refresh.states import (
     is_worth_states,
     keeps_group_state,
     list_additive_operators,
+    list_refused_states,
     list_wanted_states,
     propose_for,
 )
@@ -522,7 +523,9 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
     proposal = _propose_with_states(case, resolved)
     if proposal is not None and proposal.obstacle is None:
         rows, enough = count_input_rows(case), case.gate.min_additive_rows
-        if list_wanted_states(case):
+        if wanted := list_wanted_states(case):
+            if wanted <= list_refused_states(case):
+                return Obstacle("state", "its aggregates do not add up exactly, by the types of what they are given")
             return Obstacle("state", "there is no state of its groups yet to add changes to")
         under = f"under {enough:,} " if rows < enough else ""
         return Obstacle("cost", f"{rows:,} input rows: {under}a rebuild is faster than adding up groups")

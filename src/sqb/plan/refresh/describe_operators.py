@@ -16,7 +16,7 @@ _LONGEST = 60
 # What an author could write instead of what no rule follows, by the words that the obstacle begins with.
 _AS_CTE = "join both tables in a CTE, and ask for its rows"
 _ADVICE = {
-    **{f"{join} JOIN in a subquery": _AS_CTE for join in ("LEFT", "RIGHT", "FULL", "SEMI", "ANTI")},
+    **{f"{join} JOIN in a subquery": _AS_CTE for join in ("RIGHT", "FULL")},
     "LIMIT": "leave ORDER BY and LIMIT to the readers of the table, or rank rows by a window with PARTITION BY",
     "a window function without PARTITION BY": "PARTITION BY a column, so that only touched partitions are ranked again",
     "an aggregate over all rows": "aggregate_state keeps its figures: remove aggregate_state false",

@@ -55,6 +55,12 @@ def list_state_operators(case: RefreshCase) -> frozenset[int]:
     return frozenset(state.operator for state in named if state.is_kept)
 
 
+def list_refused_states(case: RefreshCase) -> frozenset[int]:
+    """The operators whose aggregates turned out not to add up exactly when their figures were to be made."""
+    named = parse_states(case.current.identity.group_state if case.current is not None else "")
+    return frozenset(operator for operator, state in named.items() if not state.is_kept)
+
+
 def keeps_group_state(node: Node) -> bool:
     """Whether a model may have states of its groups beside its table."""
     keeps_rows = node.settings.get("on_source_delete") == "keep"

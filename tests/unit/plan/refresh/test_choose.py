@@ -24,6 +24,7 @@ from sqb.plan.refresh.choose import (
     Refresh,
     TableChange,
     _explain_work,
+    _find_missing_key,
     build_case,
     choose_keys,
     choose_refresh,
@@ -216,6 +217,20 @@ def test_figures_of_groups_are_kept_where_they_pay() -> None:
     assert not list_wanted_states(
         additive_case("SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid", rows=5)
     )
+
+
+def test_a_rebuild_for_want_of_figures_says_whether_they_will_be_there() -> None:
+    totals = "SELECT sum(o.id) AS s FROM raw.o AS o LEFT JOIN raw.c AS c ON o.cid = c.id"
+    changed = (table(0, "o", 4, 1, old=1), table(1, "c", 4))
+    refused = encode_states([NamedState(2, 0, "t")])
+
+    def explain(group_state: str) -> str:
+        obstacle = _find_missing_key(additive_case(totals, group_state, refresh="incremental"), changed)
+        assert obstacle is not None
+        return obstacle.why
+
+    assert explain("") == "there is no state of its groups yet to add changes to"
+    assert explain(refused) == "its aggregates do not add up exactly, by the types of what they are given"
 
 
 def test_few_large_groups_are_added_up_although_a_key_tells_them_apart() -> None:

@@ -96,7 +96,7 @@ def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
     cost = CostEstimate(facts.tree, proposal, Sizes(ROWS, {0: 50}, {0: 50}))
     line = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"}, "")[0]
     assert line.why == "a window function without PARTITION BY" and line.advice.startswith("PARTITION BY a column")
-    assert find_advice("LEFT JOIN in a subquery").startswith("join both tables in a CTE")
+    assert find_advice("FULL JOIN in a subquery").startswith("join both tables in a CTE")
     assert find_advice("current_date() is volatile").startswith("take the value from a variable")
     assert find_advice("something else") == ""
 

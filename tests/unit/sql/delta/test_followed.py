@@ -146,6 +146,18 @@ RULES = [
         "groups",
     ),
     ("SELECT dk, sum(CASE WHEN x > (SELECT max(year) FROM raw.d) THEN 1 END) FROM raw.f GROUP BY dk", 0, "groups"),
+    (
+        "SELECT f.id FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.c AS c LEFT JOIN raw.d AS d ON c.ck = d.dk"
+        " WHERE c.ck = f.ck AND d.dk IS NULL)",
+        2,
+        "rows",
+    ),
+    (
+        "SELECT f.id FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.c AS c WHERE c.ck = f.ck"
+        " AND NOT EXISTS (SELECT 1 FROM raw.d AS d WHERE d.dk = c.ck))",
+        2,
+        "rows",
+    ),
     ("SELECT DISTINCT dk FROM raw.f", 0, "distinct"),
     ("SELECT dk FROM raw.f EXCEPT ALL SELECT dk FROM raw.d", 1, "distinct"),
     ("SELECT dk, stddev(x) FROM raw.f GROUP BY dk", 0, "groups"),

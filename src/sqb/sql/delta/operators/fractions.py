@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqb.sql.delta.operators.column_types import SourceTypes, find_type
+from sqb.sql.delta.operators.column_types import SourceTypes, adds_up_exactly, find_type
 from sqb.sql.delta.operators.model import Operator, OperatorTree, Select
-
-_AVERAGES = ("avg", "mean", "try_avg")
-# What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
-_WHOLE = ("tinyint", "smallint", "int")
-
-
-def adds_up_exactly(call: str, kind: str) -> bool:
-    """Whether a sum or average of values of a type is the same in whatever order they come."""
-    whole = _WHOLE if call.lower().startswith(_AVERAGES) else (*_WHOLE, "bigint")
-    return kind in whole or kind.startswith("decimal")
 
 
 def mark_fractions(tree: OperatorTree, schemas: Sequence[Mapping[str, str]]) -> OperatorTree:

@@ -218,14 +218,19 @@ class BlockSources:
         block = self.block
         if number == 1 and block.sources[0].alias:
             return tuple(f"{quote(block.sources[0].alias)}.{quote(c)}" for c in using)
-        if block.laterals is not None:
+        merged = [self._find_merged(c, number) for c in using]
+        if all(merged) and number > 1:
+            return tuple(merged)
+        is_known = all(self.list_columns(i) is not None for i in range(number))
+        if block.laterals is not None or (is_known and number > 1):
+            # Several of the sources before have such a column.
             return ()
         for later in range(number + 1, len(block.sources)):
             source = block.sources[later]
             if source.join in _HIDDEN or (source.by_name and not source.using):
                 continue
-            columns, merged = self.list_columns(later), {c.lower() for c in source.using}
-            if columns is None or ({c.lower() for c in using} - merged) & set(columns):
+            columns, joined = self.list_columns(later), {c.lower() for c in source.using}
+            if columns is None or ({c.lower() for c in using} - joined) & set(columns):
                 return ()
         return tuple(quote(c) for c in using)
 

@@ -35,6 +35,8 @@ class Place:
     alias: str = ""
     # Whether it is a whole query, and not a source in FROM.
     is_query: bool = False
+    # The number of a query inside a subquery; -1 where it is inside of another one, too.
+    nested: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,17 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerQuery:
+    """A query inside a subquery: whether it reads columns of that, what it reads, and how it is filtered."""
+
+    span: Span
+    is_correlated: bool = False
+    from_clause: Span | None = None
+    where: Span | None = None
+    sources: tuple[JoinedSource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Subquery:
     """A query inside an expression of a block."""
 
@@ -89,10 +102,11 @@ class Subquery:
     is_conjunct: bool = False
     # The expressions before IN, as they are written; none where that is not certain.
     tested: tuple[str, ...] = ()
-    # Of a correlated one: what it reads, and how it is filtered.
+    # Of a correlated one: what it reads, how it is filtered, and the subqueries inside of it.
     from_clause: Span | None = None
     where: Span | None = None
-    joins: tuple[JoinType, ...] = ()
+    sources: tuple[JoinedSource, ...] = ()
+    nested: tuple[InnerQuery, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

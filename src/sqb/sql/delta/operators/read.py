@@ -10,10 +10,12 @@ from sqlglot import exp
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
+from sqb.sql.delta.operators.column_types import adds_up_exactly, find_type
 from sqb.sql.delta.operators.joins import BlockSources, KnownColumns
 from sqb.sql.delta.operators.links import ColumnOrigins, read_links
 from sqb.sql.delta.operators.model import (
     Clause,
+    InnerQuery,
     JoinedSource,
     Operator,
     OperatorKind,
@@ -223,46 +225,66 @@ class _Reader:
         if not is_correlated(query, self.sources):
             place = Place(query.span, self.read_query(query, ctes), "value", number, is_query=True)
             return Subquery(query.span, use, clause, False, is_conjunct, tested), [place]
+        described, places = self._read_correlated(query, number, ctes)
+        inner = described.where
+        if inner is not None and clause == "result" and list_aggregate_calls(self.text, inner):
+            raise NotProven("an aggregate of the query around it in a subquery", inner.start)
+        return replace(described, use=use, clause=clause, is_conjunct=is_conjunct, tested=tested), places
+
+    def _read_correlated(self, query: Query, number: int, ctes: Ctes) -> tuple[Subquery, list[Place]]:
+        """A subquery that reads columns of the query around it, and the places in it and in those inside of it."""
         inner = query.body
         if query.ctes or query.limit is not None or not isinstance(inner, Block):
             raise NotProven("a correlated subquery that is not a single SELECT", query.span.start)
-        self._refuse_unrepeatable_subquery(inner)
-        if inner.where is not None and clause == "result" and list_aggregate_calls(self.text, inner.where):
-            raise NotProven("an aggregate of the query around it in a subquery", inner.where.start)
         places = [self._read_correlated_source(s, number, ctes) for s in inner.sources]
-        for deeper in inner.subqueries:
-            places += self._read_nested(deeper, number, ctes)
-        joins = tuple(s.join for s in inner.sources)
-        described = Subquery(query.span, use, clause, True, is_conjunct, tested, inner.from_clause, inner.where, joins)
-        return described, places
+        sources = BlockSources(
+            self.text, inner, self.paired.selects[inner.span], tuple(places), self._known, self.sources
+        )
+        self._refuse_unrepeatable_subquery(inner, sources)
+        joins = tuple(self._read_inner_join(inner, sources, i) for i in range(len(inner.sources)))
+        nested = []
+        for position, deeper in enumerate(inner.subqueries):
+            described, beneath = self._read_nested(deeper, number, ctes)
+            nested.append(InnerQuery(deeper.span, *described))
+            places += [replace(p, role="nested", nested=position if p.role != "nested" else -1) for p in beneath]
+        own = Subquery(query.span, "other", "where", True, False, (), inner.from_clause, inner.where, joins)
+        return replace(own, nested=tuple(nested)), places
+
+    def _read_nested(
+        self, query: Query, number: int, ctes: Ctes
+    ) -> tuple[tuple[bool, Span | None, Span | None, tuple[JoinedSource, ...]], list[Place]]:
+        """A query inside a subquery, without its own subqueries, and its places."""
+        if not is_correlated(query, self.sources):
+            place = Place(query.span, self.read_query(query, ctes), "value", number, is_query=True)
+            return (False, None, None, ()), [place]
+        inner, places = self._read_correlated(query, number, ctes)
+        return (True, inner.from_clause, inner.where, inner.sources), places
+
+    def _read_inner_join(self, inner: Block, sources: BlockSources, number: int) -> JoinedSource:
+        """How a source of a subquery is joined; by no condition where that reads columns of the query around it."""
+        joined, own = sources.read_join(number), {source.alias for source in inner.sources}
+        read = self.sources.list_columns(joined.condition) if joined.condition is not None else []
+        return joined if {alias for _, alias in read} <= own else replace(joined, on="")
 
     def _read_correlated_source(self, source: Source, number: int, ctes: Ctes) -> Place:
         if isinstance(source.relation, Query) and is_correlated(source.relation, self.sources):
             raise NotProven("a derived table that reads columns of the query around it", source.span.start)
         return self._read_source(source, "correlated", number, ctes)
 
-    def _read_nested(self, query: Query, number: int, ctes: Ctes) -> list[Place]:
-        """The places of a query inside a subquery."""
-        if not is_correlated(query, self.sources):
-            return [Place(query.span, self.read_query(query, ctes), "nested", number, is_query=True)]
-        inner = query.body
-        if query.ctes or query.limit is not None or not isinstance(inner, Block):
-            raise NotProven("a correlated subquery that is not a single SELECT", query.span.start)
-        self._refuse_unrepeatable_subquery(inner)
-        places = [replace(self._read_correlated_source(s, number, ctes), role="nested") for s in inner.sources]
-        for deeper in inner.subqueries:
-            places += self._read_nested(deeper, number, ctes)
-        return places
-
-    def _refuse_unrepeatable_subquery(self, block: Block) -> None:
+    def _refuse_unrepeatable_subquery(self, block: Block, sources: BlockSources) -> None:
         """A correlated subquery is evaluated again with the rows around it."""
+        types = sources.list_types()
         if has_window(self.text, block) or set(block.others) - _HARMLESS:
             raise NotProven("a window function in a correlated subquery", block.span.start)
         for span in block.result_spans:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
-                name = tokens_within(self.text, call)[0].text.lower()
+                tokens = tokens_within(self.text, call)
+                name = tokens[0].text.lower()
                 if name not in _REPEATABLE | _SUMS:
                     raise NotProven(f"{name}() in a part that is read again", call.start)
+                kind = find_type(_cut_argument(self.text, tokens)[0], types) if name in _SUMS else ""
+                if kind and not adds_up_exactly(name, kind):
+                    raise NotProven(f"{call.cut(self.text)} adds up values of type {kind}", call.start)
 
     # --- what a block makes of its rows -------------------------------------------------------------------------------
 

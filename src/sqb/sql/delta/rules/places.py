@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from sqb.names import quote
-from sqb.sql.delta.operators.model import JoinedSource, Operator, Origin, Place, Select, Subquery
+from sqb.sql.delta.operators.model import InnerQuery, JoinedSource, Operator, Origin, Place, Select, Subquery
 from sqb.sql.delta.rules.base import MULTIPLICITY, Obstacle
 from sqb.sql.delta.skeleton.model import Edit, Span, apply_edits
 from sqb.sql.delta.skeleton.read import tokens_within
@@ -52,7 +52,7 @@ def find_way(operator: Operator, number: int) -> How | Obstacle:
         case "correlated":
             return _find_correlated_way(operator, number)
         case _:
-            return Obstacle("a subquery in a subquery", place.span.start)
+            return _find_nested_way(operator, number)
 
 
 def _find_source_way(block: Select, place: Place) -> How | Obstacle:
@@ -132,12 +132,44 @@ def _find_value_way(block: Select, place: Place) -> How:
 def _find_correlated_way(operator: Operator, number: int) -> How | Obstacle:
     block, place = operator.block, operator.places[number]
     assert block is not None
-    subquery = block.subqueries[place.number]
-    siblings = [i for i, p in enumerate(operator.places) if p.role == "correlated" and p.number == place.number]
-    own = subquery.joins[siblings.index(number)]
-    if own not in ("FROM", "INNER", "CROSS") or _has_outer(subquery.joins):
-        return Obstacle(f"{own} JOIN in a subquery", place.span.start)
+    return _find_inner_way(block.subqueries[place.number], _find_position(operator, number), place)
+
+
+def _find_inner_way(subquery: Subquery, position: int, place: Place) -> How | Obstacle:
+    source, joins = subquery.sources[position], [s.join for s in subquery.sources]
+    if source.join in _OUTER or _has_outer(joins):
+        return Obstacle(f"{next(j for j in joins if j in _OUTER)} JOIN in a subquery", place.span.start)
+    if source.join in ("LEFT", "SEMI", "ANTI") and (obstacle := _find_name_obstacle(source, place)):
+        return obstacle
     return "correlated"
+
+
+def _find_nested_way(operator: Operator, number: int) -> How | Obstacle:
+    """Whether it is known which rows of a subquery read what changed in a query inside of it."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    around = block.subqueries[place.number]
+    if place.nested < 0 or _has_outer([s.join for s in around.sources]):
+        return Obstacle("a subquery in a subquery", place.span.start)
+    nested = around.nested[place.nested]
+    if not nested.is_correlated:
+        return "correlated"
+    position = _find_position(operator, number)
+    is_linear = nested.sources[position].join in ("FROM", "INNER", "CROSS")
+    if not is_linear or _has_outer([s.join for s in nested.sources]):
+        return Obstacle("a subquery in a subquery", place.span.start)
+    return "correlated"
+
+
+def _find_position(operator: Operator, number: int) -> int:
+    """Which of the sources of its subquery a place is."""
+    place = operator.places[number]
+    same = [
+        i
+        for i, p in enumerate(operator.places)
+        if (p.role, p.number, p.nested) == (place.role, place.number, place.nested)
+    ]
+    return same.index(number)
 
 
 # --- rendering --------------------------------------------------------------------------------------------------------
@@ -244,7 +276,11 @@ def _write_bounded(fill: Fill, index: int, condition: str) -> _Write:
 def _restrict_outer(block: Select, place: Place, delta: str) -> str:
     """The rows of the other side that a changed row matches."""
     source = block.sources[place.number] if place.number else block.sources[1]
-    alias = block.sources[place.number].alias
+    return _match_side(source, block.sources[place.number].alias, delta)
+
+
+def _match_side(source: JoinedSource, alias: str, delta: str) -> str:
+    """The rows that a join's condition holds for with a changed row of the source of an alias."""
     if source.on:
         named = f" AS {quote(alias)}" if alias else ""
         return f"EXISTS (SELECT 1 FROM {delta}{named} WHERE {source.on})"
@@ -343,11 +379,47 @@ def _restrict_correlated(text: str, operator: Operator, number: int, versions: t
     block, place = operator.block, operator.places[number]
     assert block is not None
     subquery = block.subqueries[place.number]
+    if place.role == "nested":
+        touched = _restrict_nested(text, operator, number, versions, fill)
+        edits = edit_places(operator, versions, {}, fill)
+        return _ask_subquery(text, subquery, [*edits, *_drop_conjunct(text, subquery, place.nested)], touched)
+    source = subquery.sources[_find_position(operator, number)]
+    if source.join in ("FROM", "INNER", "CROSS"):
+        return _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, "delta"), {}, fill))
+    # The rows of the subquery that a change of the other side of its join touches, as they are now and as they were.
+    touched = _match_side(source, source.alias, fill(place.input, "delta"))
+    asked = (
+        _ask_subquery(text, subquery, edit_places(operator, _with(versions, number, version), {}, fill), touched)
+        for version in ("new", "old")
+    )
+    return f"({' OR '.join(asked)})"
+
+
+def _ask_subquery(text: str, subquery: Subquery | InnerQuery, edits: list[Edit], touched: str = "") -> str:
+    """Whether a subquery reads a row, with these edits, that fulfils a condition too."""
     assert subquery.from_clause is not None
-    edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)
-    sources = apply_edits(text, edits, subquery.from_clause)
-    where = f" WHERE {apply_edits(text, edits, subquery.where)}" if subquery.where is not None else ""
-    return f"EXISTS (SELECT 1 FROM {sources}{where})"
+    conditions = [f"({apply_edits(text, edits, subquery.where)})"] if subquery.where is not None else []
+    conditions += [touched] if touched else []
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"EXISTS (SELECT 1 FROM {apply_edits(text, edits, subquery.from_clause)}{where})"
+
+
+def _restrict_nested(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:
+    """The rows of a subquery for which a query inside of it reads a changed row."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    nested = block.subqueries[place.number].nested[place.nested]
+    if not nested.is_correlated:
+        return f"EXISTS (SELECT 1 FROM {fill(place.input, 'delta')})"
+    return _ask_subquery(text, nested, edit_places(operator, _with(versions, number, "delta"), {}, fill))
+
+
+def _drop_conjunct(text: str, subquery: Subquery, nested: int) -> list[Edit]:
+    """The edit by which the part of a subquery's condition that a query inside of it decides holds always."""
+    inside = subquery.nested[nested].span
+    if subquery.where is None or not subquery.where.covers(inside):
+        return []
+    return [Edit(_find_conjunct(text, subquery.where, inside), " true ")]
 
 
 def _restrict_in(subquery: Subquery, delta: str) -> str:

@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT k, g, count(*) AS n FROM raw.f GROUP BY ROLLUP (k, g), CUBE (k)
