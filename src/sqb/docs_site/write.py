@@ -16,7 +16,8 @@ from sqb.docs_site.pages.frame import Site, build_site
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.overview import render_catalog, render_graph
 from sqb.docs_site.pages.plan import render_plan
-from sqb.docs_site.pages.runs import render_run, render_runs
+from sqb.docs_site.pages.run import render_run
+from sqb.docs_site.pages.runs import render_runs
 from sqb.docs_site.pages.sources import render_sources
 from sqb.docs_site.words import make_file_name
 from sqb.errors.call import CallError
@@ -98,12 +99,13 @@ def iter_single_pages(site: Site) -> Iterator[SinglePage]:
         downstream = site.downstream.get(name, ())
         around = [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in node["upstream"] if n in site.nodes]
         around += [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in downstream]
-        linked = [entry["run"] for entry in (*node["runs"], *node["snapshots"]) if entry["run"] in site.run_ids]
+        linked = [entry["run"] for entry in (*node["runs"], *node["snapshots"]) if entry["run"] in site.run_places]
         key = _compute_key(common, (node, around, linked))
         yield SinglePage(f"nodes/{file}", key, partial(_encode_page, render_node, site, name))
     for run in site.runs:
         path = f"runs/{make_file_name(run['id'])}"
-        yield SinglePage(path, _compute_key(common, run), partial(_encode_page, render_run, site, run))
+        around = [(other["id"], other["at"], other["status"]) for other in site.find_neighbours(run["id"]) if other]
+        yield SinglePage(path, _compute_key(common, (run, around)), partial(_encode_page, render_run, site, run))
 
 
 def _encode_page(render: Callable[[Site, Any], str], site: Site, about: Any) -> bytes:

@@ -210,11 +210,11 @@ def _describe_plan(
     workspace: Workspace, environment: BuildEnvironment, plan: Plan, errors: Sequence[SqbError]
 ) -> dict[str, Any]:
     data = encode_plan(plan)
-    notices = {n.name: list(n.notices) for n in plan.nodes if n.notices}
+    more = {n.name: {"pending": n.pending, "notices": list(n.notices)} for n in plan.nodes}
     concerned = find_concerned(workspace.project, plan)
     return {
         "summary": data["summary"],
-        "nodes": [{**n, "notices": notices.get(n["name"], [])} for n in data["nodes"]],
+        "nodes": [{**n, **more[n["name"]]} for n in data["nodes"]],
         "warnings": list(plan.warnings),
         "errors": [{"code": e.code, "message": e.message, "at": str(e.at or ""), "hint": e.hint or ""} for e in errors],
         "diffs": read_definition_diffs(workspace, environment, plan),

@@ -13,14 +13,14 @@ import pytest
 
 from sqb.docs_site import write
 from sqb.docs_site.pages.node import render_node
-from sqb.docs_site.pages.runs import render_run
+from sqb.docs_site.pages.run import render_run
 from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
 from sqb.docs_site.write import MARK, iter_files, write_site
 from sqb.errors.call import CallError
 from sqb.operations.docs import DocsOptions, build_docs
-from sqb.plan.model import PlannedNode, Reason
+from sqb.plan.model import PlannedNode, Reason, Root
 from sqb.workspace import open_workspace
 from support.docs_project import HOSTILE, SECRET, add_history, collect_example, make_runs, write_docs_project
 
@@ -175,7 +175,9 @@ def test_only_pages_of_what_changed_are_made_again(
     (tmp_path / "nodes/marts.hostile.html").write_text("cut")
     assert rebuild({}) == {"tell_finance", "marts.hostile"}
     latest = document["runs"][0]
-    assert rebuild({"runs": document["runs"][1:]}) == {n["name"] for n in latest["nodes"]}
+    # The page of the run before has a link to it as well.
+    around = {*(n["name"] for n in latest["nodes"]), document["runs"][1]["id"]}
+    assert rebuild({"runs": document["runs"][1:]}) == around
     assert not (tmp_path / "runs" / make_file_name(latest["id"])).exists()
     everything = {*document["nodes"], *(run["id"] for run in document["runs"])}
     assert rebuild({"project": {**document["project"], "target": "prod"}}) == everything
@@ -216,8 +218,13 @@ def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, mo
     assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
 
 
-def planned(action: str, reason: Reason, detail: str = "", pending: bool = False) -> PlannedNode:
-    return PlannedNode("m", "model", "table", None, action, "full", reason, detail, pending=pending)  # type: ignore[arg-type]
+def planned(
+    action: str, reason: Reason, detail: str = "", pending: bool = False, root: tuple[Root, ...] = ()
+) -> PlannedNode:
+    return PlannedNode("m", "model", "table", None, action, "full", reason, detail, pending=pending, root=root)  # type: ignore[arg-type]
+
+
+LOADER = Root("load_sales", Reason.EVERY_BUILD)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +235,25 @@ def planned(action: str, reason: Reason, detail: str = "", pending: bool = False
         (planned("run", Reason.FIRST_RUN), None, "new", "First run"),
         (planned("run", Reason.QUERY_CHANGED, "query a → b"), None, "stale", "Query changed: query a → b"),
         (planned("run", Reason.UPSTREAM_CHANGED, "x runs", True), None, "stale", "x runs; if its inputs change"),
+        (
+            planned("run", Reason.EVERY_BUILD, "a loader runs in every build"),
+            None,
+            "current",
+            "a loader runs in every build",
+        ),
+        (
+            planned("run", Reason.UPSTREAM_CHANGED, "x runs", True, (LOADER,)),
+            None,
+            "current",
+            "runs again if load_sales brings something new",
+        ),
+        (
+            planned("run", Reason.UPSTREAM_CHANGED, "x runs", True, (LOADER, Root("y", Reason.QUERY_CHANGED))),
+            None,
+            "stale",
+            "x runs; if its inputs change",
+        ),
+        (planned("run", Reason.EVERY_BUILD), {"status": "failed"}, "failed", "the last run failed; Every build"),
         (planned("run", Reason.QUERY_CHANGED), {"status": "failed"}, "failed", "the last run failed; Query changed"),
         (planned("blocked", Reason.UPSTREAM_MISSING, "x"), None, "blocked", "Upstream missing: x"),
         (None, None, "unknown", "could not be planned"),

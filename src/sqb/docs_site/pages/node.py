@@ -74,6 +74,7 @@ def _show_head(page: Page, node: Node) -> Markup:
             ("Group", node["group"]),
             ("Address", _link_address(node.get("url", ""))),
             ("Rows", format_count(node["rows"]) if node["rows"] is not None else None),
+            ("Last run", _show_last_run(page, node["runs"])),
             ("Version", tag("code", node["version"]) if node.get("version") else None),
             ("Functions", ", ".join(node.get("functions", ()))),
             ("Freshness", _show_freshness(node.get("freshness"))),
@@ -81,6 +82,15 @@ def _show_head(page: Page, node: Node) -> Markup:
     )
     about = tag("div", title, chips, reason, description, facts, _show_settings(node))
     return tag("article", about, _show_neighbours(page, node, graph), class_="head with-neighbours")
+
+
+def _show_last_run(page: Page, runs: Sequence[Mapping[str, Any]]) -> Child:
+    if not runs:
+        return None
+    last = runs[0]
+    words = [last["run_type"] or "", f"took {format_duration(last['seconds'])}" if last["seconds"] else ""]
+    about = ", ".join(word for word in words if word)
+    return [page.link_run(last["run"], format_time(last["at"])), " ", show_end(last["status"]), f" {about}"]
 
 
 def _show_neighbours(page: Page, node: Node, graph: Markup) -> Markup:
