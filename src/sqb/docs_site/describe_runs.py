@@ -50,6 +50,7 @@ def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str
         "began": began,
         "ended": ended,
         "status": _judge_run(statuses, record),
+        "environment": next((m["environment"] for _, m in decoded if m.get("environment")), None),
         "seconds": round(ended - began, 3) if began and ended else None,
         "work_seconds": round(sum(n["seconds"] or 0.0 for n in nodes), 3),
         "spark": spark,
@@ -136,5 +137,5 @@ def map_runs_of_nodes(runs: Sequence[Mapping[str, Any]], limit: int) -> dict[str
         for node in run["nodes"]:
             listed = by_name.setdefault(node["name"], [])
             if len(listed) < limit:
-                listed.append({"run": run["id"], "at": run["at"], **node})
+                listed.append({"run": run["id"], "at": run["at"], "environment": run["environment"], **node})
     return by_name

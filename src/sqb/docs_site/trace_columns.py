@@ -9,6 +9,7 @@ from pathlib import Path
 from sqb.build.observe.lake import LakeState
 from sqb.cache import codec
 from sqb.cache.files import read_entries, write_entries
+from sqb.docs_site.source_columns import list_declared_columns
 from sqb.inspect.lineage import LineageGraph, trace_project
 from sqb.sql.analysis.lineage import Lineage, trace_lineage
 from sqb.sql.text.spans import Reference
@@ -22,8 +23,10 @@ def trace_columns(workspace: Workspace, seen: LakeState) -> LineageGraph:
     named |= {e.name: seen.externals.get(e.name, e.relation) for e in project.externals.values()}
 
     def list_columns(name: str) -> list[str] | None:
-        state = seen.states.get(named[name])
-        return [column.name for column in state.columns] if state is not None else None
+        state = seen.states.get(named[name]) or seen.priors.get(name)
+        if state is not None:
+            return [column.name for column in state.columns]
+        return list(list_declared_columns(project.sources.get(name))) or None
 
     cache = LineageCache(workspace.folder / "cache" / "lineage", compute_code_stamp())
     graph = trace_project(project, list_columns, trace=cache.trace)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from sqb.docs_site import write
+from sqb.docs_site.describe_checks import list_results
+from sqb.docs_site.describe_nodes import read_docstring
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.run import render_run
 from sqb.docs_site.privacy import Scrubber, build_scrubber
@@ -72,6 +74,52 @@ def test_links_are_where_relations_are_named(document: dict[str, Any]) -> None:
         }
         for start, end, name in links:
             assert name.rpartition(".")[2] in text[start:end]
+
+
+def test_files_have_the_columns_that_their_options_declare(document: dict[str, Any]) -> None:
+    rates = document["nodes"]["rates"]
+    assert [(c["name"], c["type"]) for c in rates["columns"]] == [("currency", "string"), ("rate", "double")]
+    assert rates["relation"] == "incoming/rates-*.csv"
+    columns = {c["name"]: c["from"] for c in document["nodes"]["staging.stg_rates"]["columns"]}
+    assert columns == {"currency": [["rates", "currency"]], "rate": [["rates", "rate"]]}
+
+
+def test_sources_of_which_nothing_is_known_have_the_columns_that_queries_name(document: dict[str, Any]) -> None:
+    dollars = document["nodes"]["dollars"]
+    assert [(c["name"], c["type"]) for c in dollars["columns"]] == [("rate", "")]
+    assert dollars["columns_note"].endswith("; these are read") and dollars["relation"] == ""
+
+
+def test_functions_are_described_by_their_docstrings(document: dict[str, Any]) -> None:
+    assert document["nodes"]["tell_finance"]["description"] == "Says that the figures are there."
+    assert read_docstring("def f(ctx):\n    '''One\n    two.\n\n    Three.'''\n") == "One two."
+    assert read_docstring("x = 1") == read_docstring("def f(") == read_docstring("") == ""
+
+
+def test_checks_in_python_have_results(document: dict[str, Any]) -> None:
+    (check,) = document["nodes"]["is_plausible"]["checks"]
+    assert (check["text"], check["role"], check["severity"]) == ("is_plausible", "check", "warn")
+    assert check["file"] == "python/tell.py" and check["last"] is None
+
+
+def make_entry(run: str, status: str = "ok", run_type: str = "full", failures: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {"run": run, "at": 1.0, "status": status, "run_type": run_type, "failures": list(failures)}
+
+
+def test_a_check_has_results_only_of_runs_that_ran_it() -> None:
+    failure = {"check": "unique(a)", "severity": "error", "message": "2 rows violate it", "violations": 2}
+    other = {**failure, "check": "not_null(a)"}
+    runs = [
+        make_entry("6", run_type="reuse"),
+        make_entry("5", status="failed"),
+        make_entry("4", failures=({**failure, "severity": "warn"},)),
+        make_entry("3", status="blocked"),
+        make_entry("2", status="failed", failures=(failure,)),
+        make_entry("1", status="failed", failures=(other,)),
+    ]
+    listed = list_results("unique(a)", runs)
+    assert [(r["run"], r["status"]) for r in listed["results"]] == [("1", "passed"), ("2", "failed"), ("4", "warned")]
+    assert listed["last"]["run"] == "4" and listed["last"]["violations"] == 2
 
 
 def test_history_becomes_results_of_checks(document: dict[str, Any]) -> None:

@@ -135,11 +135,13 @@ def render_catalog(site: Site) -> str:
             page.link_node(name),
             show_kind(node),
             show_state(node["state"], node["reason"]),
-            node["description"],
+            [
+                node["description"],
+                tag("div", *(tag("span", t, class_="tag") for t in node["tags"])) if node["tags"] else "",
+            ],
             node["owner"],
-            ", ".join(node["tags"]),
             format_count(node["rows"]),
-            page.link_run(run["run"], format_time(run["at"])) if (run := next(iter(node["runs"]), None)) else "",
+            page.link_run(run["run"], format_time(run["at"])[:-3]) if (run := next(iter(node["runs"]), None)) else "",
         ]
         for name, node in site.nodes.items()
     ]
@@ -150,7 +152,7 @@ def render_catalog(site: Site) -> str:
         class_="needs-script",
     )
     table = show_table(
-        ("Name", "Kind", "State", "Description", "Owner", "Tags", "Rows", "Last run"),
+        ("Name", "Kind", "State", "Description", "Owner", "Rows", "Last run"),
         rows,
         "Catalog",
         class_="catalog",

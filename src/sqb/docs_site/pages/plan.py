@@ -53,7 +53,7 @@ def _show_running(page: Page, running: Sequence[Mapping[str, Any]], diffs: Mappi
     parts: list[Child] = []
     plain: list[list[Child]] = []
     for node in running:
-        if node["name"] in diffs or node["changes"] or node["notices"]:
+        if node["name"] in diffs or _show_changes(node["changes"]) or node["notices"]:
             parts.append(_show_planned(page, node, diffs.get(node["name"], "")))
         else:
             plain.append(_show_line(page, node))

@@ -39,11 +39,12 @@ def render_run(site: Site, run: Run) -> str:
             ),
         ]
     )
+    environment = tag("span", run["environment"], class_="kind", title="Environment") if run["environment"] else None
     head = tag(
         "article",
         _link_neighbours(page, run),
         tag("h1", f"Run of {format_time(run['at'])} UTC"),
-        tag("p", show_run_status(run), " ", tag("code", run["id"]), class_="chips"),
+        tag("p", show_run_status(run), environment, tag("code", run["id"]), class_="chips"),
         figures,
         class_="head",
     )
@@ -167,6 +168,12 @@ def _show_wait(page: Page, node: Run) -> Child:
     return ""
 
 
+def _show_failed_check(failure: Mapping[str, Any]) -> Markup:
+    style = "failed" if failure["severity"] == "error" else "stale"
+    word = tag("span", "failed" if failure["severity"] == "error" else "warned", class_=f"state state-{style}")
+    return tag("div", word, " ", tag("code", failure["check"]), " ", tag("small", failure["message"]))
+
+
 def _show_nodes(page: Page, run: Run) -> Markup:
     rows: list[list[Child]] = [
         [
@@ -175,6 +182,7 @@ def _show_nodes(page: Page, run: Run) -> Markup:
             n["run_type"],
             [n["reason"] or "", f": {n['detail']}" if n["detail"] else ""],
             _show_wait(page, n),
+            [_show_failed_check(failure) for failure in n["failures"]],
             # A view has none of its own.
             format_count(n["rows"]) if n["kind"] != "view" else "",
             format_duration(n["seconds"]),
@@ -182,6 +190,8 @@ def _show_nodes(page: Page, run: Run) -> Markup:
         for n in run["nodes"]
     ]
     table = show_table(
-        ("Node", "Status", "Run type", "Why it ran", "Waited for", "Rows", "Seconds"), rows, "Nodes of the run"
+        ("Node", "Status", "Run type", "Why it ran", "Waited for", "Checks", "Rows", "Seconds"),
+        rows,
+        "Nodes of the run",
     )
     return section("Nodes", table, note="★ is on the critical path" if any(n["critical"] for n in run["nodes"]) else "")

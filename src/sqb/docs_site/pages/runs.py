@@ -8,7 +8,7 @@ from typing import Any
 from sqb.docs_site.charts import Mark, caption, draw_bars
 from sqb.docs_site.markup import EMPTY, Markup, tag
 from sqb.docs_site.pages.frame import Page, Site, section, show_run_status, show_table
-from sqb.docs_site.words import compute_saved, format_count, format_duration, format_time, make_file_name
+from sqb.docs_site.words import compute_saved, format_count, format_duration, format_time, make_file_name, pluralize
 
 Run = Mapping[str, Any]
 _SHOWN = 60
@@ -24,11 +24,12 @@ def render_runs(site: Site) -> str:
             tag("p", "No run is recorded yet: ", tag("code", "sqb build"), " makes the first.", class_="lead"),
         )
     table = show_table(
-        ("Run", "Status", "Ran", "Failed", "Skipped", "Rows", "Took", "Saved"),
+        ("Run", "Status", "Environment", "Ran", "Failed", "Skipped", "Rows", "Took", "Saved"),
         [
             [
                 page.link_run(run["id"], format_time(run["at"])),
-                show_run_status(run),
+                [show_run_status(run), _show_warnings(run)],
+                run["environment"] or "",
                 format_count(run["ran"]),
                 format_count(run["failed"]) if run["failed"] else "",
                 format_count(run["skipped"]),
@@ -41,6 +42,11 @@ def render_runs(site: Site) -> str:
         "Runs",
     )
     return page.render(tag("h1", "Runs"), _show_trends(site.runs), section("All runs", table, note=str(len(site.runs))))
+
+
+def _show_warnings(run: Run) -> Markup | None:
+    count = sum(failure["severity"] != "error" for node in run["nodes"] for failure in node["failures"])
+    return tag("small", f" {pluralize(count, 'warning')}") if count else None
 
 
 def _show_trends(runs: Sequence[Run]) -> Markup:
