@@ -66,9 +66,9 @@ def _show_cards(page: Page) -> Markup:
 def _summarize_plan(planned: Sequence[Mapping[str, Any]]) -> list[Child]:
     running = [n for n in planned if n["action"] == "run"]
     pending = sum(n["pending"] for n in running)
-    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change" if pending else ""
+    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""
     words = f"A build would run {pluralize(len(running) - pending, 'node')}"
-    return [tag("a", words, href="plan.html"), f"{more}, and skip {sum(n['action'] == 'skip' for n in planned):,}."]
+    return [tag("a", words, href="plan.html"), f"{more} and skip {sum(n['action'] == 'skip' for n in planned):,}."]
 
 
 def _show_graph() -> Markup:

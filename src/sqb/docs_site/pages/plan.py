@@ -43,9 +43,9 @@ def _summarize(running: int, pending: int, skipped: int, blocked: int) -> str:
     """What a build would do, in a sentence."""
     if not running and not pending and not blocked:
         return f"A build now would have nothing to do: {pluralize(skipped, 'node is', 'nodes are')} up to date."
-    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change" if pending else ""
+    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""
     left = f"; {pluralize(blocked, 'node is', 'nodes are')} blocked" if blocked else ""
-    return f"A build now would run {pluralize(running, 'node')}{more}, and skip {format_count(skipped)}{left}."
+    return f"A build now would run {pluralize(running, 'node')}{more} and skip {format_count(skipped)}{left}."
 
 
 def _show_running(page: Page, running: Sequence[Mapping[str, Any]], diffs: Mapping[str, str]) -> list[Child]:

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from sqb.docs_site.markup import EMPTY, Child, Markup, tag
-from sqb.docs_site.pages.frame import Page, Site, section, show_end, show_figures, show_run_status, show_table
+from sqb.docs_site.pages.frame import (
+    Page,
+    Site,
+    link_names,
+    section,
+    show_end,
+    show_figures,
+    show_run_status,
+    show_table,
+)
 from sqb.docs_site.words import compute_saved, format_count, format_duration, format_time, make_file_name, pluralize
 
 Run = Mapping[str, Any]
@@ -162,9 +171,9 @@ def _show_wait(page: Page, node: Run) -> Child:
         case "spark":
             return "Spark"
         case "place":
-            return ["a place, after ", page.link_node(node["waited_for"])]
+            return ["a place, after ", *link_names(page, [node["waited_for"]])]
         case "input":
-            return page.link_node(node["waited_for"])
+            return link_names(page, [node["waited_for"]])
     return ""
 
 
@@ -180,18 +189,22 @@ def _show_nodes(page: Page, run: Run) -> Markup:
             [page.link_node(n["name"]), " ★" if n["critical"] else ""],
             show_end(n["status"]),
             n["run_type"],
-            [n["reason"] or "", f": {n['detail']}" if n["detail"] else ""],
-            _show_wait(page, n),
-            [_show_failed_check(failure) for failure in n["failures"]],
             # A view has none of its own.
             format_count(n["rows"]) if n["kind"] != "view" else "",
             format_duration(n["seconds"]),
+            [n["reason"] or "", f": {n['detail']}" if n["detail"] else "", *map(_show_failed_check, n["failures"])],
+            _show_wait(page, n),
         ]
         for n in run["nodes"]
     ]
-    table = show_table(
-        ("Node", "Status", "Run type", "Why it ran", "Waited for", "Checks", "Rows", "Seconds"),
-        rows,
-        "Nodes of the run",
+    headings = (
+        "Node",
+        "Status",
+        "Run type",
+        "Rows",
+        "Seconds",
+        "Why it ran, and checks that did not hold",
+        "Waited for",
     )
+    table = show_table(headings, rows, "Nodes of the run")
     return section("Nodes", table, note="★ is on the critical path" if any(n["critical"] for n in run["nodes"]) else "")
