@@ -187,6 +187,34 @@ def test_a_folder_with_other_files_is_left_alone(document: dict[str, Any], tmp_p
     assert "--output" in (raised.value.hint or "") and [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_files_of_others_in_a_folder_of_pages_stay(document: dict[str, Any], tmp_path: Path) -> None:
+    site, outside = tmp_path / "site", tmp_path / "outside.txt"
+    (site / ".git").mkdir(parents=True)
+    (site / ".git/HEAD").write_text("ref: refs/heads/pages")
+    outside.write_text("mine")
+    write_site(document, site)
+    (site / "CNAME").write_text("docs.example.com")
+    (site / "nodes/notes.txt").write_text("mine")
+    with (site / MARK).open("a") as mark:
+        mark.write(f"../outside.txt x\n{outside} x\n")
+    remaining = {n: v for n, v in document["nodes"].items() if n != "marts.hostile"}
+    write_site({**document, "nodes": remaining}, site)
+    assert not (site / "nodes/marts.hostile.html").exists()
+    mine = [site / ".git/HEAD", site / "CNAME", site / "nodes/notes.txt", outside]
+    assert all(path.exists() for path in mine)
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "locked"])
+def test_a_folder_that_cannot_be_written_is_named(document: dict[str, Any], tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("x")
+    # A link to nowhere that cannot be made: also for root, who may write into any folder.
+    (tmp_path / "locked").symlink_to("/proc/self/none")
+    with pytest.raises(CallError, match="cannot be written") as raised:
+        write_site(document, tmp_path / place)
+    assert str(tmp_path / "file" if place != "locked" else tmp_path / "locked") in raised.value.message
+    assert "--output" in (raised.value.hint or "")
+
+
 def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path: Path) -> None:
     write_site(document, tmp_path / "site")
     page = tmp_path / "site/nodes/marts.fct_orders.html"
