@@ -192,7 +192,10 @@ def _gather_facts(
     running = {n.name for n in plan.nodes if n.action == "run"}
     followers = [n for n in project if n.type == "model" and n.kind in FOLLOWING_KINDS and not n.python]
     priors = seen.project_priors(project)
-    observed = observe_nodes(workspace, lake, priors, list(project), followers, histories)
+    with trace_columns(workspace, seen) as finish_tracing:
+        observed = observe_nodes(workspace, lake, priors, list(project), followers, histories)
+        columns = observe_columns(workspace, seen, running)
+        lineage = finish_tracing()
 
     # Where a new version has no table yet, the one that is shown until then is what people see.
     current = {n.name: p.relation if (p := seen.observed.priors.get(n.name)) else n.relation for n in project}
@@ -204,13 +207,12 @@ def _gather_facts(
     def estimate(node: Node) -> Any:
         return estimate_refresh(node, workspace, observed)
 
-    columns = observe_columns(workspace, seen, running)
     return Facts(
         workspace,
         workspace.connection.catalog.name,
         {n.name: n for n in plan.nodes},
         columns,
-        trace_columns(workspace, seen),
+        lineage,
         map_runs_of_nodes(runs, _RUNS_OF_NODE),
         list_snapshots,
         estimate,
