@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,19 @@ import pytest
 
 from sqb.docs_site import write
 from sqb.docs_site.describe_checks import list_results
-from sqb.docs_site.describe_nodes import read_docstring
+from sqb.docs_site.describe_nodes import Facts, read_docstring
+from sqb.docs_site.pages.frame import build_site
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.run import render_run
 from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
-from sqb.docs_site.write import MARK, iter_files, write_site
+from sqb.docs_site.write import MARK, iter_files, iter_shared_files, write_site
 from sqb.errors.call import CallError
+from sqb.inspect.lineage import LineageGraph
 from sqb.operations.docs import DocsOptions, build_docs
 from sqb.plan.model import PlannedNode, Reason, Root
+from sqb.plan.node_columns import ProjectColumns
 from sqb.workspace import open_workspace
 from support.docs_project import HOSTILE, SECRET, add_history, collect_example, make_runs, write_docs_project
 
@@ -185,6 +189,34 @@ def test_a_folder_with_other_files_is_left_alone(document: dict[str, Any], tmp_p
     with pytest.raises(CallError, match="did not write") as raised:
         write_site(document, tmp_path)
     assert "--output" in (raised.value.hint or "") and [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_the_plan_parts_what_surely_runs_from_what_may(document: dict[str, Any]) -> None:
+    plan = document["plan"]
+    assert {n["pending"] for n in plan["nodes"]} == {False}
+    maybe = {**plan["nodes"][1], "name": "seeds.orders", "pending": True}
+    skipped = {**plan["nodes"][2], "action": "skip"}
+    diff = "@@ -1 +1 @@\n-SELECT <old>\n+SELECT <new>"
+    changed = {**plan, "nodes": [plan["nodes"][0], maybe, skipped], "diffs": {plan["nodes"][0]["name"]: diff}}
+    pages = {path: text.decode() for path, text in iter_shared_files(build_site({**document, "plan": changed}))}
+    page = pages["plan.html"]
+    assert "A build now would run 1 node, 1 more if its inputs change, and skip 1." in page
+    assert '<td class="removed">SELECT &lt;old&gt;</td><td class="added">SELECT &lt;new&gt;</td>' in page
+    surely, _, may = page.partition("Runs if its inputs change")
+    assert "seeds.orders" in may and plan["nodes"][0]["name"] in surely
+    assert "A build would run 1 node</a>, 1 more if its inputs change, and skip 1." in pages["index.html"]
+    idle = {**plan, "nodes": [skipped]}
+    texts = dict(iter_shared_files(build_site({**document, "plan": idle})))
+    assert b"nothing to do: 1 node is up to date." in texts["plan.html"]
+
+
+def test_a_run_of_an_environment_counts_for_that_environment(root: Path, document: dict[str, Any]) -> None:
+    runs = {"m": [{"environment": "pr_1", "status": "failed"}, {"environment": None, "status": "ok"}]}
+    facts = Facts(
+        open_workspace(root), "", {}, ProjectColumns(), LineageGraph("dev", {}), runs, list, lambda node: None
+    )
+    assert facts.find_last_run("m") == runs["m"][1] and facts.find_last_run("n") is None
+    assert replace(facts, environment="pr_1").find_last_run("m") == runs["m"][0]
 
 
 def test_files_of_others_in_a_folder_of_pages_stay(document: dict[str, Any], tmp_path: Path) -> None:
