@@ -323,6 +323,53 @@ def test_a_link_into_a_large_graph_shows_what_is_near(browser: Any, document: di
     wait_for(browser, "SqbGraph.view.nodes.length === 100")
 
 
+def test_a_run_shows_what_waited_for_what_and_leads_to_its_neighbours(browser: Any, site: Path) -> None:
+    open_page(browser, site, "runs/20260921_120000_aaaaaa.html")
+    lanes = run(browser, "[...document.querySelectorAll('.timeline .lane')].map(l => l.getAttribute('aria-label'))")
+    assert [lane.partition(":")[0].partition(",")[0] for lane in lanes] == [
+        "Spark's start",
+        "staging.stg_order_lines",
+        "staging.stg_orders",
+        "marts.fct_orders",
+        "marts.daily_revenue",
+    ]
+    assert "worker 1, waited for Spark" in lanes[1] and "worker 0, after staging.stg_orders" in lanes[3]
+    path = run(
+        browser, "[...document.querySelectorAll('.note')].find(n => n.innerText.startsWith('Critical')).innerText"
+    )
+    assert path.startswith(
+        "Critical path: Spark's start → staging.stg_orders → marts.fct_orders → marts.daily_revenue."
+    )
+    assert run(browser, "document.querySelectorAll('.timeline .critical').length") == 4
+    # The part of a bar that waited for Spark ends where Spark's own bar does.
+    ends = run(
+        browser,
+        "[...document.querySelectorAll('.timeline .spark, .timeline .held')]"
+        ".map(e => Math.round(e.getBoundingClientRect().right))",
+    )
+    assert len(ends) == 3 and max(ends) - min(ends) <= 2
+    assert run(browser, "document.querySelector('[rel=prev]')") is None
+    browser.find_element("css selector", "[rel=next]").click()
+    wait_for(browser, "location.pathname.endsWith('20260921_130000_bbbbbb.html')")
+    assert "3 rows violate it" in run(browser, "document.querySelector('main').innerText")
+    assert run(browser, "document.querySelector('[rel=prev]').href.endsWith('20260921_120000_aaaaaa.html')")
+
+
+def test_the_catalog_filters_and_sorts(browser: Any, site: Path) -> None:
+    open_page(browser, site, "catalog.html")
+    shown = "[...document.querySelectorAll('#catalog tbody tr')].filter(r => !r.hidden).map(r => r.cells[0].innerText)"
+    browser.find_element("id", "catalog-filter").send_keys("view tidy")
+    assert run(browser, shown) == []
+    browser.find_element("id", "catalog-filter").clear()
+    browser.find_element("id", "catalog-filter").send_keys("tidy names")
+    assert run(browser, shown) == ["staging.stg_customers"]
+    browser.find_element("id", "catalog-filter").clear()
+    browser.find_element("id", "catalog-filter").send_keys(" ")
+    browser.find_element("xpath", "//th/button[text()='Last run']").click()
+    browser.find_element("xpath", "//th/button[text()='Last run']").click()
+    assert run(browser, shown)[0] == "staging.stg_order_lines", "the one that ran last"
+
+
 def test_the_keyboard_moves_along_edges(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html#node=staging.stg_orders")
     wait_for(browser, "location.hash === '#node=staging.stg_orders' && !document.getElementById('graph-panel').hidden")

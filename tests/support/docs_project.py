@@ -25,10 +25,13 @@ _EXTRA = {
     path: incoming/rates-*.csv
     options: { header: true, schema: "currency STRING, rate DOUBLE" }
     freshness: { age_policy: { warn_after: 12h, error_after: 2d } }
+  - name: dollars
+    expression: SELECT * FROM rates WHERE currency = 'USD'
 """,
     "selectors.yml": "selectors:\n  - name: money\n    definition: tag:finance,path:marts seed:orders\n",
     "incoming/rates-1.csv": "currency,rate\nUSD,1.08\n",
     "models/staging/stg_rates.sql": "-- @kind: table\nSELECT currency, rate FROM rates\n",
+    "models/staging/stg_dollars.sql": "-- @kind: table\nSELECT rate AS per_dollar FROM dollars\n",
     "exposures/all.yml": """exposures:
   - name: weekly_report
     type: dashboard
@@ -36,13 +39,18 @@ _EXTRA = {
     url: https://bi.example.com/42
     depends_on: [ref('fct_orders'), ref('daily_revenue')]
 """,
-    "python/tell.py": """from sqb import task
+    "python/tell.py": """from sqb import check, task
 
 
 @task(depends_on=["marts.customer_revenue"])
 def tell_finance(ctx):
     '''Says that the figures are there.'''
     return {"told": True}
+
+
+@check(depends_on="marts.customer_revenue", severity="warn")
+def is_plausible(ctx):
+    return True
 """,
     "models/marts/hostile.sql": f"""MODEL (
   kind table,

@@ -26,10 +26,11 @@ def describe_environments(workspace: Workspace) -> dict[str, Any]:
         checkpoints = store.read_checkpoints()
         versions = store.read_versions() if len(summaries) > 1 else {}
     current = {s.environment.checkpoint for s in summaries}
-    pairs = list(combinations(refs, 2))
-    if len(refs) > _MOST_COMPARED:
-        baselines = {s.environment.name: s.environment.baseline for s in summaries}
-        pairs = [(a, b) for a, b in pairs if baselines.get(a) == b or baselines.get(b) == a]
+    baselines = {s.environment.name: s.environment.baseline for s in summaries}
+    # What a branch changed first: each against what it began as.
+    begun = [(baseline, name) for name, baseline in baselines.items() if baseline in refs and baseline != name]
+    others = [pair for pair in combinations(refs, 2) if pair not in begun and pair[::-1] not in begun]
+    pairs = [*begun, *(others if len(refs) <= _MOST_COMPARED else ())]
     newest = sorted(checkpoints, key=lambda c: c.created_at, reverse=True)[:_CHECKPOINTS]
     return {
         "environments": [_describe_environment(s, refs[s.environment.name]) for s in summaries],
@@ -38,6 +39,7 @@ def describe_environments(workspace: Workspace) -> dict[str, Any]:
             {
                 "from": b,
                 "to": a,
+                "is_baseline": (a, b) in begun,
                 "nodes": [_describe_difference(d) for d in find_differences(refs[a], refs[b], versions)],
             }
             for a, b in pairs

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,14 +12,17 @@ from typing import Any
 
 from sqb.build.checks.run import list_checks
 from sqb.build.node.render import build_live_names
-from sqb.checks.model import Check
 from sqb.compile.model import Node, Project
 from sqb.compile.python.model import PythonNode
+from sqb.compile.source_model import DeclaredSource
+from sqb.docs_site.describe_checks import add_tests_of_columns, describe_check, describe_python_check
+from sqb.docs_site.source_columns import list_declared_columns, map_named_columns
 from sqb.docs_site.sql_texts import describe_rendered, describe_written
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.inspect.explain import RefreshEstimate
 from sqb.inspect.lineage import LineageGraph, Ref, TableLineage
 from sqb.lake.port import PastSnapshot
+from sqb.names import Relation
 from sqb.plan.model import PlannedNode
 from sqb.plan.node_columns import ProjectColumns
 from sqb.project.models.keys import WORDS, find_key
@@ -45,10 +50,20 @@ class Facts:
     freshness: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     environments: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     rows: Mapping[str, int | None] = field(default_factory=dict)
+    # The virtual environment that is shown.
+    environment: str | None = None
+    # The views by which it is read there, and which node each table is.
+    views: Mapping[str, str] = field(default_factory=dict)
+    names_of_tables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def project(self) -> Project:
         return self.workspace.project
+
+    def find_last_run(self, name: str) -> Mapping[str, Any] | None:
+        """How a node last ended in the environment that is shown."""
+        runs = self.runs.get(name, ())
+        return next((run for run in runs if run["environment"] in (self.environment, None)), None)
 
 
 def describe_nodes(facts: Facts) -> dict[str, NodeData]:
@@ -63,7 +78,16 @@ def describe_nodes(facts: Facts) -> dict[str, NodeData]:
         nodes[hook.name] = _describe_python(hook, facts)
     for name in project.exposures:
         nodes[name] = _describe_exposure(name, facts)
+    _add_named_columns(nodes, facts)
     return nodes
+
+
+def _add_named_columns(nodes: Mapping[str, NodeData], facts: Facts) -> None:
+    """Give sources whose columns are not known those that queries name."""
+    unknown = [n["name"] for n in nodes.values() if n["type"] in ("source", "dbt") and not n["columns"]]
+    for name, columns in map_named_columns(facts.lineage, unknown).items():
+        nodes[name]["columns"] = [_describe_column(column) for column in columns]
+        nodes[name]["columns_note"] += "; these are read" if columns else ""
 
 
 def _list_sources(project: Project) -> list[str]:
@@ -80,7 +104,7 @@ def _describe_source(name: str, facts: Facts) -> NodeData:
     is_dbt = external is not None and external.dbt
     data = _describe_common(name, "dbt" if is_dbt else "source", _name_source_kind(name, project, is_dbt), facts)
     data |= {
-        "relation": source.path if source is not None and source.path is not None else str(relation),
+        "relation": _name_place(source, relation),
         "file": source.at.file if source is not None else "",
         "description": source.description if source is not None else "",
         "owner": source.owner if source is not None else "",
@@ -95,6 +119,13 @@ def _describe_source(name: str, facts: Facts) -> NodeData:
     return data
 
 
+def _name_place(source: DeclaredSource | None, relation: Relation | None) -> str:
+    """Where a source is: a path or a relation; an expression is nowhere."""
+    if source is not None and source.path is not None:
+        return source.path
+    return "" if relation is None or (source is not None and source.expression is not None) else str(relation)
+
+
 def _name_source_kind(name: str, project: Project, is_dbt: bool) -> str:
     source = project.sources.get(name)
     if is_dbt:
@@ -106,11 +137,12 @@ def _name_source_kind(name: str, project: Project, is_dbt: bool) -> str:
 
 def _describe_node(node: Node, facts: Facts, live: Callable[[str], str]) -> NodeData:
     runs = facts.runs.get(node.name, ())
-    state, reason = judge_node(facts.planned.get(node.name), runs[0] if runs else None)
+    state, reason = judge_node(facts.planned.get(node.name), facts.find_last_run(node.name))
     file = facts.workspace.root / node.file
     data = _describe_common(node.name, node.type, node.kind, facts)
     data |= {
-        "relation": str(node.relation),
+        "relation": facts.views.get(node.name, str(node.relation)),
+        "table": str(node.relation) if node.name in facts.views else None,
         "file": node.file,
         "description": node.description,
         "owner": str(node.settings.get("owner") or ""),
@@ -126,8 +158,8 @@ def _describe_node(node: Node, facts: Facts, live: Callable[[str], str]) -> Node
     }
     snapshots = facts.snapshots(node.name)
     checks = list_checks(node)
-    data["checks"] = [_describe_check(check, runs) for check in checks]
-    _add_tests_of_columns(data["columns"], checks)
+    data["checks"] = [describe_check(check, runs) for check in checks]
+    add_tests_of_columns(data["columns"], checks)
     data["figures"] = _describe_figures(snapshots)
     data["snapshots"] = [_describe_snapshot(s) for s in reversed(snapshots[-30:])]
     if node.type == "model":
@@ -136,13 +168,26 @@ def _describe_node(node: Node, facts: Facts, live: Callable[[str], str]) -> Node
         if not node.python:
             data["sql_run"] = describe_rendered(node, live)
         estimate = facts.refresh(node)
-        data["refresh"] = estimate.to_data() if estimate is not None else None
+        data["refresh"] = _name_tables(estimate.to_data(), facts) if estimate is not None else None
     return data
 
 
+def _name_tables(refresh: dict[str, Any], facts: Facts) -> dict[str, Any]:
+    """How a node is refreshed, with the names of nodes in the place of tables."""
+    names = facts.names_of_tables
+    operators = [
+        {
+            **line,
+            "operator": names.get(line["operator"], line["operator"]),
+            "changed": [names.get(table, table) for table in line["changed"]],
+        }
+        for line in refresh["operators"]
+    ]
+    return {**refresh, "operators": operators}
+
+
 def _describe_python(node: PythonNode, facts: Facts) -> NodeData:
-    runs = facts.runs.get(node.name, ())
-    state, reason = judge_node(facts.planned.get(node.name), runs[0] if runs else None)
+    state, reason = judge_node(facts.planned.get(node.name), facts.find_last_run(node.name))
     if node.type == "hook":
         state, reason = "current", f"runs {node.kind.replace('_', ' ')}"
     data = _describe_common(node.name, node.type, node.kind, facts)
@@ -150,7 +195,7 @@ def _describe_python(node: PythonNode, facts: Facts) -> NodeData:
     return data | {
         "relation": str(node.relation) if node.relation is not None else "",
         "file": node.file,
-        "description": node.description,
+        "description": node.description or read_docstring(str(source)),
         "owner": str(node.settings.get("owner") or ""),
         "group": str(node.settings.get("group") or ""),
         "tags": list(node.tags),
@@ -159,7 +204,18 @@ def _describe_python(node: PythonNode, facts: Facts) -> NodeData:
         "reason": reason,
         "version": node.local_hash[:12],
         "code": str(source),
+        "checks": [describe_python_check(node, facts.runs.get(node.name, ()))] if node.type == "check" else [],
     }
+
+
+def read_docstring(source: str) -> str:
+    """What a function says of itself in its first paragraph."""
+    try:
+        (function,) = ast.parse(textwrap.dedent(source)).body
+    except (SyntaxError, ValueError):
+        return ""
+    text = ast.get_docstring(function) if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) else None
+    return " ".join((text or "").partition("\n\n")[0].split())
 
 
 def _describe_exposure(name: str, facts: Facts) -> NodeData:
@@ -211,23 +267,37 @@ def _describe_common(name: str, type_: str, kind: str, facts: Facts) -> NodeData
 def _describe_columns(name: str, facts: Facts, table: TableLineage | None) -> list[dict[str, Any]]:
     node = facts.project.nodes.get(name)
     typed = facts.columns.columns.get(name)
-    types = {column.lower(): (column, kind) for column, kind in typed.columns if column} if typed is not None else {}
+    declared = list_declared_columns(facts.project.sources.get(name))
+    types = {column.lower(): (column, kind) for column, kind in declared.items()}
+    types |= {column.lower(): (column, kind) for column, kind in typed.columns if column} if typed is not None else {}
     traced = table.columns if table is not None else {}
     described = _get_column_descriptions(node)
     contract = {c.name.lower(): str(c) for c in node.contract.columns} if node is not None and node.contract else {}
     names = {column.lower(): column for column in (*traced, *(spelled for spelled, _ in types.values()))}
     by_name = {column.lower(): refs for column, refs in traced.items()}
     return [
-        {
-            "name": spelled,
-            "type": _find_type(types[key][1] if key in types else "", by_name.get(key, ()), facts, node is None),
-            "description": described.get(key, ""),
-            "contract": contract.get(key, ""),
-            "from": [list(ref) for ref in by_name.get(key, ())],
-            "tests": [],
-        }
+        _describe_column(
+            spelled,
+            _find_type(types[key][1] if key in types else "", by_name.get(key, ()), facts, node is None),
+            described.get(key, ""),
+            contract.get(key, ""),
+            by_name.get(key, ()),
+        )
         for key, spelled in names.items()
     ]
+
+
+def _describe_column(
+    name: str, type_: str = "", description: str = "", contract: str = "", origins: Sequence[Ref] = ()
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": type_,
+        "description": description,
+        "contract": contract,
+        "from": [list(ref) for ref in origins],
+        "tests": [],
+    }
 
 
 def _find_type(own: str, origins: Sequence[Ref], facts: Facts, is_outside: bool) -> str:
@@ -278,44 +348,6 @@ def _list_words(key: str) -> tuple[str, ...]:
         key,
         *(word for word in WORDS if word != key and (result := find_key(word)) is not None and result.name == key),
     )
-
-
-def _describe_check(check: Check, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A check, how it last ended, and in each run, oldest first, how many rows violated it."""
-    results = [_judge_check(check.text, run) for run in runs if run["status"] in ("ok", "failed")]
-    results = [result for result in results if result is not None]
-    return {
-        "text": check.text,
-        "name": check.name,
-        "role": check.role,
-        "severity": "error" if check.is_blocking else "warn",
-        "description": check.description,
-        "columns": list(check.columns),
-        "file": check.at.file,
-        "line": check.at.line,
-        "last": results[0] if results else None,
-        "results": list(reversed(results)),
-    }
-
-
-def _judge_check(text: str, run: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a check ended in a run; None where that is not known, as the run failed for another reason."""
-    match = next((f for f in run["failures"] if f["check"] == text), None)
-    if match is not None:
-        status = "failed" if match["severity"] == "error" else "warned"
-        shown = {"message": match["message"], "violations": match["violations"]}
-        return {"run": run["run"], "at": run["at"], "status": status, **shown}
-    if run["status"] == "failed" and not run["failures"]:
-        return None
-    return {"run": run["run"], "at": run["at"], "status": "passed", "message": "", "violations": 0}
-
-
-def _add_tests_of_columns(columns: list[dict[str, Any]], checks: Sequence[Check]) -> None:
-    by_name = {column["name"].lower(): column for column in columns}
-    for check in checks:
-        for name in check.columns:
-            if name.lower() in by_name:
-                by_name[name.lower()]["tests"].append(check.text)
 
 
 def _describe_figures(snapshots: Sequence[PastSnapshot]) -> dict[str, list[Any]]:

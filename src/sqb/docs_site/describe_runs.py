@@ -10,6 +10,8 @@ from sqb.lake.state.rows import NodeResult
 
 # Only these are more than a look at checks or at nothing: their seconds say what a rebuild would take.
 _WHOLE = ("full", "backfill")
+# Nodes are handed out as soon as they can run: in less than this, a busy machine does it too.
+_AT_ONCE = 0.25
 _KEYS = ("kind", "run_type", "reason", "detail", "rows", "seconds", "expected_seconds", "snapshot_id", "identical")
 
 
@@ -40,7 +42,7 @@ def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str
     began = record.get("began") or min((n["began"] for n in nodes if n["began"]), default=None)
     ended = max((n["ended"] for n in nodes if n["ended"]), default=None)
     spark = record.get("spark")
-    _add_waits(nodes, upstream, spark)
+    _add_waits(nodes, upstream, spark, began or 0.0)
     statuses = [n["status"] for n in nodes]
     return {
         "id": run_id,
@@ -48,9 +50,11 @@ def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str
         "began": began,
         "ended": ended,
         "status": _judge_run(statuses, record),
+        "environment": next((m["environment"] for _, m in decoded if m.get("environment")), None),
         "seconds": round(ended - began, 3) if began and ended else None,
         "work_seconds": round(sum(n["seconds"] or 0.0 for n in nodes), 3),
         "spark": spark,
+        "spark_critical": _mark_critical_path(nodes),
         "planned": record.get("nodes"),
         "ran": statuses.count("ok"),
         "failed": statuses.count("failed"),
@@ -80,25 +84,42 @@ def _describe_node(row: NodeResult, metadata: Mapping[str, Any]) -> dict[str, An
         "worker": span.get("worker"),
         "failures": metadata.get("failures") or [],
         "error": row.error_message or None,
+        "ready": None,
+        "wait": None,
         "waited_for": None,
         "critical": False,
     }
 
 
 def _add_waits(
-    nodes: list[dict[str, Any]], upstream: Mapping[str, Sequence[str]], spark: Sequence[float] | None
+    nodes: Sequence[dict[str, Any]], upstream: Mapping[str, Sequence[str]], spark: Sequence[float] | None, began: float
 ) -> None:
-    """Say of each node which of those that it reads ended last before it began, and mark the way to the last end."""
+    """Say of each node what it waited for: Spark, an input, or a place beside those that ran."""
     timed = {n["name"]: n for n in nodes if n["began"] and n["ended"]}
     for node in timed.values():
         above = [timed[name] for name in upstream.get(node["name"], ()) if name in timed]
-        latest = max(above, key=lambda n: n["ended"]) if above else None
-        has_waited_for_spark = spark is not None and node["began"] < spark[1] < node["ended"]
-        node["waited_for"] = "Spark" if has_waited_for_spark else latest["name"] if latest is not None else None
-    last = max(timed.values(), key=lambda n: n["ended"]) if timed else None
+        latest = max(above, key=lambda n: n["ended"], default=None)
+        # It was handed out when there was a place for it; from when its inputs were there, it waited for that.
+        node["ready"] = min(latest["ended"] if latest is not None else began, node["began"])
+        left = [n for n in timed.values() if node["ready"] < n["ended"] <= node["began"] + _AT_ONCE and n is not node]
+        if spark is not None and node["began"] < spark[1] < node["ended"]:
+            node["wait"], node["waited_for"] = "spark", "Spark"
+        elif node["began"] - node["ready"] > _AT_ONCE and left:
+            node["wait"], node["waited_for"] = "place", max(left, key=lambda n: n["ended"])["name"]
+        elif latest is not None:
+            node["wait"], node["waited_for"] = "input", latest["name"]
+
+
+def _mark_critical_path(nodes: Sequence[dict[str, Any]]) -> bool:
+    """Mark the way to the last end, back along what each waited for; whether it begins with Spark's start."""
+    timed = {n["name"]: n for n in nodes if n["began"] and n["ended"]}
+    last = max(timed.values(), key=lambda n: n["ended"], default=None)
     while last is not None and not last["critical"]:
         last["critical"] = True
+        if last["wait"] == "spark":
+            return True
         last = timed.get(last["waited_for"] or "")
+    return False
 
 
 def _add_savings(run: dict[str, Any], whole: dict[str, float]) -> None:
@@ -116,5 +137,5 @@ def map_runs_of_nodes(runs: Sequence[Mapping[str, Any]], limit: int) -> dict[str
         for node in run["nodes"]:
             listed = by_name.setdefault(node["name"], [])
             if len(listed) < limit:
-                listed.append({"run": run["id"], "at": run["at"], **node})
+                listed.append({"run": run["id"], "at": run["at"], "environment": run["environment"], **node})
     return by_name

@@ -24,6 +24,11 @@ def judge_node(planned: PlannedNode | None, last: Mapping[str, Any] | None) -> t
             return "blocked", _describe(planned)
         case _ if has_failed:
             return "failed", f"the last run failed; {_describe(planned)}"
+        case _ if planned.reason is Reason.EVERY_BUILD:
+            return "current", planned.detail or "runs in every build"
+        case _ if planned.pending and planned.root and all(root.reason is Reason.EVERY_BUILD for root in planned.root):
+            names = ", ".join(root.name for root in planned.root)
+            return "current", f"up to date; runs again if {names} brings something new"
         case _:
             return "new" if planned.reason in _NEVER_BUILT else "stale", _describe(planned)
 

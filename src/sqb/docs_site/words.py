@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 _SAFE = re.compile(r"[^a-z0-9._-]+")
 
@@ -49,3 +51,9 @@ def shorten(name: str) -> str:
 def pluralize(count: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
+
+
+def compute_saved(run: Mapping[str, Any]) -> float | None:
+    """The share of the work of a full rebuild that a run saved; what a failed run left undone is not saved."""
+    whole = run["rebuild_seconds"] if run["status"] == "ok" else None
+    return max(0.0, 1 - run["work_seconds"] / whole) if whole else None

@@ -16,27 +16,36 @@ from sqb.docs_site.pages.frame import Site, build_site
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.overview import render_catalog, render_graph
 from sqb.docs_site.pages.plan import render_plan
-from sqb.docs_site.pages.runs import render_run, render_runs
+from sqb.docs_site.pages.run import render_run
+from sqb.docs_site.pages.runs import render_runs
 from sqb.docs_site.pages.sources import render_sources
 from sqb.docs_site.words import make_file_name
 from sqb.errors.call import CallError
 
 ASSETS = Path(__file__).parent / "assets"
-# What a folder has that was written here: others are not overwritten.
+# What a folder has that was written here, with the names of its files: others are neither overwritten nor removed.
 MARK = ".sqb-docs"
-_CLAIM = "Written by `sqb docs build`, which removes what it did not write."
+_CLAIM = "Written by `sqb docs build`: the files below, which it writes again and removes."
 
 
 def write_site(document: Mapping[str, Any], folder: Path) -> int:
     """Write all pages into a folder; those of an earlier time that are not there any more go. How many there are."""
+    try:
+        return _write_pages(build_site(document), folder)
+    except OSError as error:
+        at = error.filename or folder
+        raise CallError(
+            f"the pages cannot be written: {at}: {error.strerror}", hint="name another folder with --output"
+        ) from error
+
+
+def _write_pages(site: Site, folder: Path) -> int:
     _claim(folder)
-    site = build_site(document)
     known = _read_keys(folder)
     keys: dict[str, str] = {}
-    paths = set()
     for path, text in iter_shared_files(site):
         _write(folder / path, text)
-        paths.add(path)
+        keys[path] = ""
     for page in iter_single_pages(site):
         size = _find_size(folder / page.path)
         if known.get(page.path) != f"{page.key}:{size}":
@@ -44,10 +53,10 @@ def write_site(document: Mapping[str, Any], folder: Path) -> int:
             size = len(text)
             _write(folder / page.path, text)
         keys[page.path] = f"{page.key}:{size}"
+    for path in known.keys() - keys.keys():
+        (folder / path).unlink(missing_ok=True)
     _write_keys(folder, keys)
-    paths |= keys.keys()
-    _remove_others(folder, paths)
-    return sum(path.endswith(".html") for path in paths)
+    return sum(path.endswith(".html") for path in keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +107,13 @@ def iter_single_pages(site: Site) -> Iterator[SinglePage]:
         downstream = site.downstream.get(name, ())
         around = [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in node["upstream"] if n in site.nodes]
         around += [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in downstream]
-        linked = [entry["run"] for entry in (*node["runs"], *node["snapshots"]) if entry["run"] in site.run_ids]
+        linked = [entry["run"] for entry in (*node["runs"], *node["snapshots"]) if entry["run"] in site.run_places]
         key = _compute_key(common, (node, around, linked))
         yield SinglePage(f"nodes/{file}", key, partial(_encode_page, render_node, site, name))
     for run in site.runs:
         path = f"runs/{make_file_name(run['id'])}"
-        yield SinglePage(path, _compute_key(common, run), partial(_encode_page, render_run, site, run))
+        around = [(other["id"], other["at"], other["status"]) for other in site.find_neighbours(run["id"]) if other]
+        yield SinglePage(path, _compute_key(common, (run, around)), partial(_encode_page, render_run, site, run))
 
 
 def _encode_page(render: Callable[[Site, Any], str], site: Site, about: Any) -> bytes:
@@ -155,8 +165,9 @@ def _encode_script(name: str, value: object) -> bytes:
 
 
 def _claim(folder: Path) -> None:
-    """Refuse a folder with something else in it."""
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).exists():
+    """Refuse a folder with something else in it; what is hidden may be there, such as the `.git` of a branch."""
+    is_used = folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())
+    if is_used and not (folder / MARK).exists():
         raise CallError(
             f"{folder} has files that `sqb docs build` did not write",
             hint="name an empty folder with --output, or one that an earlier `sqb docs build` wrote",
@@ -167,14 +178,15 @@ def _claim(folder: Path) -> None:
 
 
 def _write_keys(folder: Path, keys: Mapping[str, str]) -> None:
-    """Note what the pages were made of, in the file that says whose folder this is."""
+    """Note what was written, and what pages were made of, in the file that says whose folder this is."""
     lines = [_CLAIM, *(f"{path} {key}" for path, key in keys.items())]
     (folder / MARK).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _read_keys(folder: Path) -> dict[str, str]:
     lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
-    return {path: key for path, _, key in (line.partition(" ") for line in lines)}
+    pairs = (line.partition(" ") for line in lines)
+    return {path: key for path, _, key in pairs if not path.startswith("/") and ".." not in path}
 
 
 def _find_size(path: Path) -> int:
@@ -192,10 +204,3 @@ def _write(path: Path, content: bytes) -> None:
     except OSError:
         path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-
-
-def _remove_others(folder: Path, files: set[str]) -> None:
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file() and name not in files and name != MARK:
-            path.unlink()

@@ -104,7 +104,7 @@ def collect_document(workspace: Workspace, options: DocsOptions) -> dict[str, An
     runs = describe_runs(rows, upstream, _RUNS)
     freshness = _read_freshness(workspace, options.virtual_env, spark)
     environments = describe_environments(workspace) if workspace.virtual.enabled else None
-    facts = _gather_facts(opened, lake, seen, plan, runs, freshness, environments)
+    facts = _gather_facts(environment, seen, plan, runs, freshness, environments)
     nodes = describe_nodes(facts)
     if options.sample:
         from sqb.docs_site.sample_rows import add_samples
@@ -117,7 +117,7 @@ def collect_document(workspace: Workspace, options: DocsOptions) -> dict[str, An
         "project": {
             "name": project.name,
             "target": project.target,
-            "environment": environment.session.name if isinstance(environment, VirtualEnvironment) else None,
+            "environment": _name_environment(environment),
         },
         "nodes": nodes,
         "plan": _describe_plan(opened, environment, plan, errors),
@@ -128,6 +128,18 @@ def collect_document(workspace: Workspace, options: DocsOptions) -> dict[str, An
     }
     cleaned: dict[str, Any] = build_scrubber(workspace).clean(document)
     return cleaned
+
+
+def _name_environment(environment: BuildEnvironment) -> str | None:
+    return environment.session.name if isinstance(environment, VirtualEnvironment) else None
+
+
+def _list_views(environment: BuildEnvironment) -> dict[str, str]:
+    """The views by which people read a virtual environment, by the names of nodes."""
+    if not isinstance(environment, VirtualEnvironment):
+        return {}
+    session = environment.session
+    return {n.name: str(session.get_view(n.relation)) for n in session.direct}
 
 
 def _plan(environment: BuildEnvironment, spark: OnDemandSpark) -> tuple[LakeState, Plan, list[SqbError]]:
@@ -167,42 +179,49 @@ def _read_freshness(workspace: Workspace, virtual_env: str | None, spark: OnDema
 
 
 def _gather_facts(
-    workspace: Workspace,
-    lake: Lake,
+    environment: BuildEnvironment,
     seen: LakeState,
     plan: Plan,
     runs: list[dict[str, Any]],
     freshness: Mapping[str, Mapping[str, Any]],
     environments: Mapping[str, Any] | None,
 ) -> Facts:
+    workspace, lake = environment.workspace, environment.lake
     project = workspace.project
     histories = SnapshotHistories(lake)
     running = {n.name for n in plan.nodes if n.action == "run"}
     followers = [n for n in project if n.type == "model" and n.kind in FOLLOWING_KINDS and not n.python]
     priors = seen.project_priors(project)
-    observed = observe_nodes(workspace, lake, priors, list(project), followers, histories)
+    with trace_columns(workspace, seen) as finish_tracing:
+        observed = observe_nodes(workspace, lake, priors, list(project), followers, histories)
+        columns = observe_columns(workspace, seen, running)
+        lineage = finish_tracing()
+
+    # Where a new version has no table yet, the one that is shown until then is what people see.
+    current = {n.name: p.relation if (p := seen.observed.priors.get(n.name)) else n.relation for n in project}
 
     def list_snapshots(name: str) -> list[PastSnapshot]:
-        relation = project.nodes[name].relation
-        state = seen.states.get(relation)
-        return list(histories.get(relation).values()) if state is not None and not state.is_view else []
+        state = seen.states.get(current[name])
+        return list(histories.get(current[name]).values()) if state is not None and not state.is_view else []
 
     def estimate(node: Node) -> Any:
         return estimate_refresh(node, workspace, observed)
 
-    columns = observe_columns(workspace, seen, running)
     return Facts(
         workspace,
         workspace.connection.catalog.name,
         {n.name: n for n in plan.nodes},
         columns,
-        trace_columns(workspace, seen),
+        lineage,
         map_runs_of_nodes(runs, _RUNS_OF_NODE),
         list_snapshots,
         estimate,
         freshness,
         map_bindings(environments) if environments is not None else {},
-        {n.name: s.rows for n in project if (s := seen.states.get(n.relation)) is not None},
+        {n.name: s.rows for n in project if (s := seen.states.get(current[n.name])) is not None},
+        _name_environment(environment),
+        _list_views(environment),
+        {str(relation): name for name, relation in current.items()} | {str(n.relation): n.name for n in project},
     )
 
 
@@ -210,11 +229,11 @@ def _describe_plan(
     workspace: Workspace, environment: BuildEnvironment, plan: Plan, errors: Sequence[SqbError]
 ) -> dict[str, Any]:
     data = encode_plan(plan)
-    notices = {n.name: list(n.notices) for n in plan.nodes if n.notices}
+    more = {n.name: {"pending": n.pending, "notices": list(n.notices)} for n in plan.nodes}
     concerned = find_concerned(workspace.project, plan)
     return {
         "summary": data["summary"],
-        "nodes": [{**n, "notices": notices.get(n["name"], [])} for n in data["nodes"]],
+        "nodes": [{**n, **more[n["name"]]} for n in data["nodes"]],
         "warnings": list(plan.warnings),
         "errors": [{"code": e.code, "message": e.message, "at": str(e.at or ""), "hint": e.hint or ""} for e in errors],
         "diffs": read_definition_diffs(workspace, environment, plan),

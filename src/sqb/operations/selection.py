@@ -63,7 +63,8 @@ def describe_surroundings(
 ) -> Surroundings:
     """What selectors may name in a project beside its nodes."""
     edges = project.list_edges() if with_loaders and project.python else None
-    return Surroundings(tuple(project.externals), project.map_exposures(), edges, ask)
+    underlying = {s.name: s.expression.reads for s in project.sources.values() if s.expression is not None}
+    return Surroundings(tuple(project.externals), project.map_exposures(), edges, ask, underlying)
 
 
 def answer(

@@ -32,6 +32,8 @@ class Surroundings:
     edges: Mapping[str, Iterable[str]] | None = None
     # The nodes, or for `source_status` the sources, that an answer is about.
     ask: Callable[[str, str], Collection[str]] | None = None
+    # What each source that is a query reads.
+    underlying: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
 def select(
@@ -42,12 +44,12 @@ def select(
     named: Expression | None = None,
 ) -> Selection:
     """The nodes that `--select` or a named selector means (all of them without it), less those of `--exclude`."""
-    upstream = around.edges if around.edges is not None else {n.name: n.after for n in nodes.values()}
+    edges = around.edges if around.edges is not None else {n.name: n.after for n in nodes.values()}
+    upstream = {**around.underlying, **edges}
     walk = _Walk(nodes, around, upstream, reverse_edges(upstream))
     wanted = parse_words(include) if include else named
     chosen = set(nodes) if wanted is None else walk.evaluate(wanted)
     if around.edges is not None:
-        edges = around.edges
         chosen |= {u for name in tuple(chosen) for u in edges[name] if u in nodes and nodes[u].type == "loader"}
     dropped = walk.evaluate(parse_words(exclude)) if exclude else set()
     return Selection(frozenset(n for n in nodes if n in chosen and n not in dropped), wanted is None and not exclude)

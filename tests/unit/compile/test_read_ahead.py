@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqb.compile import read_ahead
+from sqb.cache import forks
 from sqb.errors.base import SqbError, flatten
 from sqb.sql.analysis import parse
 from sqb.sql.analysis.cache import AnalysisCache
@@ -31,7 +31,7 @@ def write_models(root: Path, count: int = 9) -> Path:
 
 
 def compile_with(root: Path, processes: int, monkeypatch: pytest.MonkeyPatch) -> tuple[object, AnalysisCache]:
-    monkeypatch.setattr(read_ahead, "_count_processes", lambda models: processes)
+    monkeypatch.setattr(forks, "count_processes", lambda models: processes)
     analyses = AnalysisCache(root / "none.json", "")
     return compile_workspace(root, None, analyses), analyses
 
@@ -88,20 +88,20 @@ def test_a_fork_that_ends_early_is_made_up_for(tmp_path: Path, monkeypatch: pyte
             os._exit(3)
         return read(text, forced)
 
-    forks: list[int] = []
-    start = read_ahead._start_fork
+    processes: list[int] = []
+    start = forks._start_fork
 
     def record(*arguments: Any) -> Any:
         fork = start(*arguments)
-        forks.append(fork.process)
+        processes.append(fork.process)
         return fork
 
-    monkeypatch.setattr(read_ahead, "_start_fork", record)
+    monkeypatch.setattr(forks, "_start_fork", record)
     monkeypatch.setattr(parse, "read_query_with_outline", die_elsewhere)
     together, _ = compile_with(root, 3, monkeypatch)
     assert together == alone
-    assert len(forks) == 2
-    for process in forks:
+    assert len(processes) == 2
+    for process in processes:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
@@ -110,9 +110,9 @@ def test_small_projects_and_one_core_are_read_by_one_process(monkeypatch: pytest
     monkeypatch.setattr("threading.active_count", lambda: 1)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3}, raising=False)
-    assert [read_ahead._count_processes(models) for models in (0, 100, 130, 2000)] == [1, 1, 2, 4]
+    assert [forks.count_processes(models) for models in (0, 100, 130, 2000)] == [1, 1, 2, 4]
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
-    assert read_ahead._count_processes(2000) == 1
+    assert forks.count_processes(2000) == 1
     monkeypatch.setattr("threading.active_count", lambda: 2)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1}, raising=False)
-    assert read_ahead._count_processes(2000) == 1
+    assert forks.count_processes(2000) == 1

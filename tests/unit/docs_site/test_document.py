@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,20 @@ from typing import Any
 import pytest
 
 from sqb.docs_site import write
+from sqb.docs_site.describe_checks import list_results
+from sqb.docs_site.describe_nodes import Facts, read_docstring
+from sqb.docs_site.pages.frame import build_site
 from sqb.docs_site.pages.node import render_node
-from sqb.docs_site.pages.runs import render_run
+from sqb.docs_site.pages.run import render_run
 from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
-from sqb.docs_site.write import MARK, iter_files, write_site
+from sqb.docs_site.write import MARK, iter_files, iter_shared_files, write_site
 from sqb.errors.call import CallError
+from sqb.inspect.lineage import LineageGraph
 from sqb.operations.docs import DocsOptions, build_docs
-from sqb.plan.model import PlannedNode, Reason
+from sqb.plan.model import PlannedNode, Reason, Root
+from sqb.plan.node_columns import ProjectColumns
 from sqb.workspace import open_workspace
 from support.docs_project import HOSTILE, SECRET, add_history, collect_example, make_runs, write_docs_project
 
@@ -72,6 +78,52 @@ def test_links_are_where_relations_are_named(document: dict[str, Any]) -> None:
         }
         for start, end, name in links:
             assert name.rpartition(".")[2] in text[start:end]
+
+
+def test_files_have_the_columns_that_their_options_declare(document: dict[str, Any]) -> None:
+    rates = document["nodes"]["rates"]
+    assert [(c["name"], c["type"]) for c in rates["columns"]] == [("currency", "string"), ("rate", "double")]
+    assert rates["relation"] == "incoming/rates-*.csv"
+    columns = {c["name"]: c["from"] for c in document["nodes"]["staging.stg_rates"]["columns"]}
+    assert columns == {"currency": [["rates", "currency"]], "rate": [["rates", "rate"]]}
+
+
+def test_sources_of_which_nothing_is_known_have_the_columns_that_queries_name(document: dict[str, Any]) -> None:
+    dollars = document["nodes"]["dollars"]
+    assert [(c["name"], c["type"]) for c in dollars["columns"]] == [("rate", "")]
+    assert dollars["columns_note"].endswith("; these are read") and dollars["relation"] == ""
+
+
+def test_functions_are_described_by_their_docstrings(document: dict[str, Any]) -> None:
+    assert document["nodes"]["tell_finance"]["description"] == "Says that the figures are there."
+    assert read_docstring("def f(ctx):\n    '''One\n    two.\n\n    Three.'''\n") == "One two."
+    assert read_docstring("x = 1") == read_docstring("def f(") == read_docstring("") == ""
+
+
+def test_checks_in_python_have_results(document: dict[str, Any]) -> None:
+    (check,) = document["nodes"]["is_plausible"]["checks"]
+    assert (check["text"], check["role"], check["severity"]) == ("is_plausible", "check", "warn")
+    assert check["file"] == "python/tell.py" and check["last"] is None
+
+
+def make_entry(run: str, status: str = "ok", run_type: str = "full", failures: tuple[Any, ...] = ()) -> dict[str, Any]:
+    return {"run": run, "at": 1.0, "status": status, "run_type": run_type, "failures": list(failures)}
+
+
+def test_a_check_has_results_only_of_runs_that_ran_it() -> None:
+    failure = {"check": "unique(a)", "severity": "error", "message": "2 rows violate it", "violations": 2}
+    other = {**failure, "check": "not_null(a)"}
+    runs = [
+        make_entry("6", run_type="reuse"),
+        make_entry("5", status="failed"),
+        make_entry("4", failures=({**failure, "severity": "warn"},)),
+        make_entry("3", status="blocked"),
+        make_entry("2", status="failed", failures=(failure,)),
+        make_entry("1", status="failed", failures=(other,)),
+    ]
+    listed = list_results("unique(a)", runs)
+    assert [(r["run"], r["status"]) for r in listed["results"]] == [("1", "passed"), ("2", "failed"), ("4", "warned")]
+    assert listed["last"]["run"] == "4" and listed["last"]["violations"] == 2
 
 
 def test_history_becomes_results_of_checks(document: dict[str, Any]) -> None:
@@ -139,6 +191,62 @@ def test_a_folder_with_other_files_is_left_alone(document: dict[str, Any], tmp_p
     assert "--output" in (raised.value.hint or "") and [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 
+def test_the_plan_parts_what_surely_runs_from_what_may(document: dict[str, Any]) -> None:
+    plan = document["plan"]
+    assert {n["pending"] for n in plan["nodes"]} == {False}
+    maybe = {**plan["nodes"][1], "name": "seeds.orders", "pending": True}
+    skipped = {**plan["nodes"][2], "action": "skip"}
+    diff = "@@ -1 +1 @@\n-SELECT <old>\n+SELECT <new>"
+    changed = {**plan, "nodes": [plan["nodes"][0], maybe, skipped], "diffs": {plan["nodes"][0]["name"]: diff}}
+    pages = {path: text.decode() for path, text in iter_shared_files(build_site({**document, "plan": changed}))}
+    page = pages["plan.html"]
+    assert "A build now would run 1 node, 1 more if its inputs change, and skip 1." in page
+    assert '<td class="removed">SELECT &lt;old&gt;</td><td class="added">SELECT &lt;new&gt;</td>' in page
+    surely, _, may = page.partition("Runs if its inputs change")
+    assert "seeds.orders" in may and plan["nodes"][0]["name"] in surely
+    assert "A build would run 1 node</a>, 1 more if its inputs change, and skip 1." in pages["index.html"]
+    idle = {**plan, "nodes": [skipped]}
+    texts = dict(iter_shared_files(build_site({**document, "plan": idle})))
+    assert b"nothing to do: 1 node is up to date." in texts["plan.html"]
+
+
+def test_a_run_of_an_environment_counts_for_that_environment(root: Path, document: dict[str, Any]) -> None:
+    runs = {"m": [{"environment": "pr_1", "status": "failed"}, {"environment": None, "status": "ok"}]}
+    facts = Facts(
+        open_workspace(root), "", {}, ProjectColumns(), LineageGraph("dev", {}), runs, list, lambda node: None
+    )
+    assert facts.find_last_run("m") == runs["m"][1] and facts.find_last_run("n") is None
+    assert replace(facts, environment="pr_1").find_last_run("m") == runs["m"][0]
+
+
+def test_files_of_others_in_a_folder_of_pages_stay(document: dict[str, Any], tmp_path: Path) -> None:
+    site, outside = tmp_path / "site", tmp_path / "outside.txt"
+    (site / ".git").mkdir(parents=True)
+    (site / ".git/HEAD").write_text("ref: refs/heads/pages")
+    outside.write_text("mine")
+    write_site(document, site)
+    (site / "CNAME").write_text("docs.example.com")
+    (site / "nodes/notes.txt").write_text("mine")
+    with (site / MARK).open("a") as mark:
+        mark.write(f"../outside.txt x\n{outside} x\n")
+    remaining = {n: v for n, v in document["nodes"].items() if n != "marts.hostile"}
+    write_site({**document, "nodes": remaining}, site)
+    assert not (site / "nodes/marts.hostile.html").exists()
+    mine = [site / ".git/HEAD", site / "CNAME", site / "nodes/notes.txt", outside]
+    assert all(path.exists() for path in mine)
+
+
+@pytest.mark.parametrize("place", ["file", "file/below", "locked"])
+def test_a_folder_that_cannot_be_written_is_named(document: dict[str, Any], tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("x")
+    # A link to nowhere that cannot be made: also for root, who may write into any folder.
+    (tmp_path / "locked").symlink_to("/proc/self/none")
+    with pytest.raises(CallError, match="cannot be written") as raised:
+        write_site(document, tmp_path / place)
+    assert str(tmp_path / "file" if place != "locked" else tmp_path / "locked") in raised.value.message
+    assert "--output" in (raised.value.hint or "")
+
+
 def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path: Path) -> None:
     write_site(document, tmp_path / "site")
     page = tmp_path / "site/nodes/marts.fct_orders.html"
@@ -175,7 +283,9 @@ def test_only_pages_of_what_changed_are_made_again(
     (tmp_path / "nodes/marts.hostile.html").write_text("cut")
     assert rebuild({}) == {"tell_finance", "marts.hostile"}
     latest = document["runs"][0]
-    assert rebuild({"runs": document["runs"][1:]}) == {n["name"] for n in latest["nodes"]}
+    # The page of the run before has a link to it as well.
+    around = {*(n["name"] for n in latest["nodes"]), document["runs"][1]["id"]}
+    assert rebuild({"runs": document["runs"][1:]}) == around
     assert not (tmp_path / "runs" / make_file_name(latest["id"])).exists()
     everything = {*document["nodes"], *(run["id"] for run in document["runs"])}
     assert rebuild({"project": {**document["project"], "target": "prod"}}) == everything
@@ -216,8 +326,13 @@ def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, mo
     assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
 
 
-def planned(action: str, reason: Reason, detail: str = "", pending: bool = False) -> PlannedNode:
-    return PlannedNode("m", "model", "table", None, action, "full", reason, detail, pending=pending)  # type: ignore[arg-type]
+def planned(
+    action: str, reason: Reason, detail: str = "", pending: bool = False, root: tuple[Root, ...] = ()
+) -> PlannedNode:
+    return PlannedNode("m", "model", "table", None, action, "full", reason, detail, pending=pending, root=root)  # type: ignore[arg-type]
+
+
+LOADER = Root("load_sales", Reason.EVERY_BUILD)
 
 
 @pytest.mark.parametrize(
@@ -228,6 +343,25 @@ def planned(action: str, reason: Reason, detail: str = "", pending: bool = False
         (planned("run", Reason.FIRST_RUN), None, "new", "First run"),
         (planned("run", Reason.QUERY_CHANGED, "query a → b"), None, "stale", "Query changed: query a → b"),
         (planned("run", Reason.UPSTREAM_CHANGED, "x runs", True), None, "stale", "x runs; if its inputs change"),
+        (
+            planned("run", Reason.EVERY_BUILD, "a loader runs in every build"),
+            None,
+            "current",
+            "a loader runs in every build",
+        ),
+        (
+            planned("run", Reason.UPSTREAM_CHANGED, "x runs", True, (LOADER,)),
+            None,
+            "current",
+            "runs again if load_sales brings something new",
+        ),
+        (
+            planned("run", Reason.UPSTREAM_CHANGED, "x runs", True, (LOADER, Root("y", Reason.QUERY_CHANGED))),
+            None,
+            "stale",
+            "x runs; if its inputs change",
+        ),
+        (planned("run", Reason.EVERY_BUILD), {"status": "failed"}, "failed", "the last run failed; Every build"),
         (planned("run", Reason.QUERY_CHANGED), {"status": "failed"}, "failed", "the last run failed; Query changed"),
         (planned("blocked", Reason.UPSTREAM_MISSING, "x"), None, "blocked", "Upstream missing: x"),
         (None, None, "unknown", "could not be planned"),

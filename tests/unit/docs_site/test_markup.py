@@ -32,6 +32,13 @@ def test_sql_has_links_and_coloured_words() -> None:
     assert '<span class="t-comment">-- from x</span>' in markup and "a &lt; <" in markup
 
 
+def test_a_very_long_text_has_links_and_no_colours() -> None:
+    text = "SELECT '</script>' AS a, " * 10_000 + "b FROM b"
+    markup = show_sql(PAGE, {"text": text, "links": [[len(text) - 1, len(text), "a.b"]]}, "SQL")
+    assert "<span" not in markup and "</script>" not in markup and len(markup) < 2 * len(text)
+    assert '<a href="../nodes/a.b.html" class="name" title="a.b">b</a>' in markup
+
+
 def test_python_is_escaped() -> None:
     assert "&lt;script&gt;" in show_python("x = '<script>'  # y", "code")
 

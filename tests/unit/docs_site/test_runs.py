@@ -39,6 +39,30 @@ def test_a_run_has_its_times_its_waits_and_its_critical_path() -> None:
     assert [n["name"] for n in run["nodes"]] == ["a", "b", "c", "d"], "in the order in which they began"
 
 
+def test_a_node_that_was_ready_before_it_began_waited_for_a_place() -> None:
+    rows = [
+        row("1", "a", timed(104, 105)),
+        row("1", "other", timed(104, 111, 1)),
+        row("1", "b", timed(105.1, 109)),
+        row("1", "c", timed(109.0, 113)),
+        row("1", "d", timed(113.1, 114)),
+    ]
+    (run,) = describe_runs(rows, UPSTREAM, 10)
+    waits = {n["name"]: (n["wait"], n["waited_for"], n["ready"]) for n in run["nodes"]}
+    assert waits["b"] == ("input", "a", 105) and waits["c"] == ("place", "b", 105)
+    assert waits["d"] == ("input", "c", 113), "what ran beside it and ended before is no reason"
+    assert waits["a"] == (None, None, 100.0), "nothing had run before it that it could have waited for"
+    assert [n["name"] for n in run["nodes"] if n["critical"]] == ["a", "b", "c", "d"] and not run["spark_critical"]
+
+
+def test_the_critical_path_begins_with_the_start_of_spark_where_a_node_waited_for_it() -> None:
+    rows = [row("1", "Spark", timed(101, 102)), row("1", "a", timed(101, 106, 1)), row("1", "b", timed(106, 107, 1))]
+    (run,) = describe_runs(rows, UPSTREAM, 10)
+    assert {n["name"]: n["wait"] for n in run["nodes"]} == {"Spark": None, "a": "spark", "b": "input"}
+    assert [n["name"] for n in run["nodes"] if n["critical"]] == ["a", "b"], "a node with the name of Spark is a node"
+    assert run["spark_critical"]
+
+
 def test_a_run_that_was_interrupted_is_unfinished() -> None:
     done, left = timed(101, 106), timed(101, 106)
     left["run"] = {**left["run"], "nodes": 16, "skipped": 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -211,3 +211,13 @@ def test_a_selector_that_fits_nothing_is_an_error(selector: str, message: str, h
     assert (caught.value.message, caught.value.hint) == (message, hint)
     with pytest.raises(BadSelector):
         chosen(exclude=(selector,))
+
+
+def test_a_source_is_followed_through_sources_that_are_queries() -> None:
+    below = replace(NODES["staging.orders"], name="staging.paid", after=("paid_orders",))
+    nodes = {**NODES, "staging.paid": below}
+    around = replace(AROUND, externals=(*AROUND.externals, "paid_orders"), underlying={"paid_orders": ("raw.events",)})
+    assert "staging.paid" in select(nodes, around, ["source:raw.events+"]).names
+    assert "staging.paid" in select(nodes, around, ["source:raw.events+2"]).names
+    assert select(nodes, around, ["source:paid_orders"]).names == {"staging.paid"}
+    assert "staging.paid" not in select(nodes, around, ["source:raw.events"]).names

@@ -6,7 +6,7 @@ pyiceberg.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqb.build.node.render import build_live_names, build_version_names
@@ -14,6 +14,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.observe.matching import count_matching_rows
 from sqb.build.observe.queries import build_node_template, observe_query, open_classifications
 from sqb.build.observe.snapshots import SnapshotHistories
+from sqb.cache.forks import count_processes, map_ahead
 from sqb.compile.model import Node, Project
 from sqb.lake.port import Lake
 from sqb.names import Relation
@@ -57,12 +58,23 @@ def _observe_queries(workspace: Workspace, lake_state: LakeState, nodes: Iterabl
     live = build_live_names(project, lake_state.catalog, externals, lake_state.files)
     at_version = build_version_names(project, lake_state.catalog, externals, lake_state.states.get)
     relations, classifications = lake_state.observed.relations, open_classifications(workspace)
-    queries = {}
-    for node in nodes:
+
+    def observe(node: Node) -> QueryObservation:
         template = build_node_template(node, project, live, at_version)
-        queries[node.name] = observe_query(node, project, template, externals, relations.get, classifications)
+        return observe_query(node, project, template, externals, relations.get, classifications)
+
+    def learn(share: Sequence[Node]) -> bytes:
+        for node in share:
+            observe(node)
+        return classifications.dump_answers()
+
+    nodes = list(nodes)
+    processes = count_processes(classifications.count_unknown([node.name for node in nodes]))
+    if processes > 1:
+        from sqb.sql.delta import classify  # noqa: F401  # every process needs it: loaded before there are several
+    queries = map_ahead(nodes, processes, observe, learn, classifications.load_answers)
     classifications.save(project.nodes)
-    return queries
+    return {node.name: query for node, query in zip(nodes, queries, strict=True)}
 
 
 def compare_snapshots(

@@ -28,11 +28,13 @@ def run_build(**values: Any) -> int:
 
 def run_serve(port: int, **values: Any) -> int:
     """Serve the pages until Ctrl-C."""
-    from sqb.docs_site.serve import serve_site
+    from sqb.docs_site.serve import compute_stamp, serve_site
 
     common, options = parse_call(DocsOptions, values)
     workspace = common.open_workspace()
     options = replace(options, output=options.output or get_default_output(workspace))
+    # Before the pages are made: what changes meanwhile is for the next time.
+    known = compute_stamp(workspace)
     build_docs(workspace, options)
 
     def rebuild() -> None:
@@ -48,5 +50,5 @@ def run_serve(port: int, **values: Any) -> int:
         print(f"{workspace.project.name} is at {address} (Ctrl-C ends it)", flush=True)
 
     assert options.output is not None
-    serve_site(workspace, options.output, port, rebuild, announce, print_progress)
+    serve_site(workspace, options.output, port, rebuild, announce, print_progress, known)
     return 0

@@ -78,7 +78,7 @@ def _show_difference(page: Page, difference: Mapping[str, Any]) -> Markup:
         "details",
         tag("summary", title),
         table if rows else tag("p", "Both show the same.", class_="note"),
-        open=bool(rows),
+        open=bool(rows) and difference.get("is_baseline", True),
     )
 
 

@@ -18,6 +18,11 @@ STATE_WORDS = {
     "unknown": "unknown",
 }
 _ENDS = {"ok": "current", "failed": "failed"}
+_RUN_STATES = {"ok": "current", "failed": "failed", "unfinished": "stale"}
+# Headings of columns of numbers, which stand below each other.
+_NUMBERS = frozenset(
+    {"Rows", "Seconds", "Ran", "Failed", "Skipped", "Took", "Saved", "Nodes", "Rows read", "Change in rows", "Columns"}
+)
 _NAVIGATION = (
     ("index.html", "Graph"),
     ("catalog.html", "Catalog"),
@@ -40,7 +45,7 @@ class Site:
     document: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
     downstream: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    run_ids: frozenset[str] = frozenset()
+    run_places: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Any]]:
@@ -52,6 +57,12 @@ class Site:
         runs: Sequence[Mapping[str, Any]] = self.document["runs"]
         return runs
 
+    def find_neighbours(self, run_id: str) -> tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]:
+        """The runs before and after one; the newest is the first of all."""
+        place = self.run_places[run_id]
+        earlier = self.runs[place + 1] if place + 1 < len(self.runs) else None
+        return earlier, self.runs[place - 1] if place else None
+
 
 def build_site(document: Mapping[str, Any]) -> Site:
     """The document with what pages ask for again and again."""
@@ -60,7 +71,8 @@ def build_site(document: Mapping[str, Any]) -> Site:
         for above in node["upstream"]:
             downstream.setdefault(above, []).append(name)
     files = {name: make_file_name(name) for name in document["nodes"]}
-    return Site(document, files, downstream, frozenset(run["id"] for run in document["runs"]))
+    places = {run["id"]: place for place, run in enumerate(document["runs"])}
+    return Site(document, files, downstream, places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class Page:
 
     def link_run(self, run_id: str, text: str | None = None) -> Markup:
         """A link to the page of a run."""
-        if run_id not in self.site.run_ids:
+        if run_id not in self.site.run_places:
             return tag("span", text or run_id, class_="moment")
         return tag("a", text or run_id, href=f"{self.up}runs/{make_file_name(run_id)}", class_="moment")
 
@@ -158,6 +170,11 @@ def show_end(status: str) -> Markup:
     return tag("span", status, class_=f"state state-{_ENDS.get(status, 'unknown')}")
 
 
+def show_run_status(run: Mapping[str, Any]) -> Markup:
+    """How a run ended, as a coloured word."""
+    return tag("span", run["status"], class_=f"state state-{_RUN_STATES[run['status']]}")
+
+
 def show_kind(node: Mapping[str, Any]) -> Markup:
     """The type and kind of a node as a small word."""
     words = node["kind"] if node["type"] in ("model", node["kind"]) else f"{node['type']} · {node['kind']}"
@@ -175,8 +192,14 @@ def show_table(
         i for i, heading in enumerate(headings) if not heading or any(row[i] not in ("", None, []) for row in rows)
     ]
     headings, rows = [headings[i] for i in shown], [[row[i] for i in shown] for row in rows]
-    head = tag("thead", tag("tr", *(tag("th", h, scope="col") for h in headings)))
-    body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
+    styles = ["number" if heading in _NUMBERS else None for heading in headings]
+    head = tag(
+        "thead", tag("tr", *(tag("th", h, scope="col", class_=s) for h, s in zip(headings, styles, strict=True)))
+    )
+    body = tag(
+        "tbody",
+        *(tag("tr", *(tag("td", cell, class_=s) for cell, s in zip(row, styles, strict=True))) for row in rows),
+    )
     return tag(
         "div",
         tag("table", tag("caption", caption, class_="hidden") if caption else None, head, body, **attributes),
@@ -193,6 +216,16 @@ def show_facts(facts: Sequence[tuple[str, Child]]) -> Markup:
     return (
         tag("dl", *((tag("dt", term), tag("dd", value)) for term, value in shown), class_="facts") if shown else EMPTY
     )
+
+
+def show_figures(figures: Sequence[tuple[str, Child, str]]) -> Markup:
+    """Figures in large letters, each below its name and above a few words about it; those of None are left out."""
+    shown = [
+        tag("div", tag("dt", name), tag("dd", tag("strong", value), tag("small", words) if words else None))
+        for name, value, words in figures
+        if value is not None
+    ]
+    return tag("dl", *shown, class_="figures")
 
 
 def section(title: str, *body: Child, id: str = "", note: str = "") -> Markup:

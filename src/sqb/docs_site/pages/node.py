@@ -11,6 +11,7 @@ from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
 from sqb.docs_site.pages.frame import (
     Page,
     Site,
+    link_names,
     section,
     show_end,
     show_facts,
@@ -36,7 +37,7 @@ def render_node(site: Site, name: str) -> str:
         ("Columns", _show_columns(page, node)),
         ("SQL" if node.get("sql") else "Code", _show_texts(page, node)),
         ("Checks", _show_checks(page, node)),
-        ("Refresh", _show_refresh(node)),
+        ("Refresh", _show_refresh(page, node)),
         ("Runs", _show_runs(page, node)),
         ("Snapshots", _show_snapshots(page, node)),
         ("Environments", _show_environments(node)),
@@ -63,17 +64,23 @@ def _show_head(page: Page, node: Node) -> Markup:
         *(tag("span", t, class_="tag") for t in node["tags"]),
         class_="chips",
     )
-    reason = tag("p", node["reason"], class_="reason") if node["reason"] and node["state"] != "current" else None
+    reason = (
+        tag("p", node["reason"], class_=f"reason reason-{node['state']}")
+        if node["reason"] and node["state"] != "current"
+        else None
+    )
     graph = tag("a", "Show in the graph", href=f"{page.up}index.html#node={quote(name, safe='')}", class_="button")
     description = tag("p", node["description"], class_="lead") if node["description"] else None
     facts = show_facts(
         [
             ("Relation", tag("code", node["relation"]) if node["relation"] else None),
+            ("Table", tag("code", node["table"]) if node.get("table") else None),
             ("File", tag("code", node["file"]) if node["file"] else None),
             ("Owner", node["owner"]),
             ("Group", node["group"]),
             ("Address", _link_address(node.get("url", ""))),
             ("Rows", format_count(node["rows"]) if node["rows"] is not None else None),
+            ("Last run", _show_last_run(page, node["runs"])),
             ("Version", tag("code", node["version"]) if node.get("version") else None),
             ("Functions", ", ".join(node.get("functions", ()))),
             ("Freshness", _show_freshness(node.get("freshness"))),
@@ -81,6 +88,19 @@ def _show_head(page: Page, node: Node) -> Markup:
     )
     about = tag("div", title, chips, reason, description, facts, _show_settings(node))
     return tag("article", about, _show_neighbours(page, node, graph), class_="head with-neighbours")
+
+
+def _show_last_run(page: Page, runs: Sequence[Mapping[str, Any]]) -> Child:
+    if not runs:
+        return None
+    last = runs[0]
+    place = f" in {last['environment']}" if last["environment"] else ""
+    words = [
+        f"{last['run_type'] or ''}{place}".strip(),
+        f"took {format_duration(last['seconds'])}" if last["seconds"] else "",
+    ]
+    about = ", ".join(word for word in words if word)
+    return [page.link_run(last["run"], format_time(last["at"])), " ", show_end(last["status"]), f" {about}"]
 
 
 def _show_neighbours(page: Page, node: Node, graph: Markup) -> Markup:
@@ -252,10 +272,12 @@ def _to_number(value: Any) -> float | None:
 
 
 def _mark_figure(at: float, value: Any) -> Mark:
-    return Mark(_to_number(value) or 0.0, f"{format_time(at)}: {value}")
+    number = _to_number(value) or 0.0
+    # Sums of floating point numbers have digits that say nothing.
+    return Mark(number, f"{format_time(at)}: {number:,.12g}")
 
 
-def _show_refresh(node: Node) -> Markup:
+def _show_refresh(page: Page, node: Node) -> Markup:
     refresh = node.get("refresh")
     if not refresh:
         return EMPTY
@@ -269,19 +291,24 @@ def _show_refresh(node: Node) -> Markup:
             ("Rows to read", ", ".join(f"{way} {format_count(rows)}" for way, rows in refresh["costs"].items())),
         ]
     )
-    return section("How it is refreshed", facts, _show_operators(refresh["operators"]), id="refresh")
+    return section("How it is refreshed", facts, _show_operators(page, refresh["operators"]), id="refresh")
 
 
-def _show_operators(operators: Sequence[Mapping[str, Any]]) -> Markup:
+def _show_operators(page: Page, operators: Sequence[Mapping[str, Any]]) -> Markup:
     """The operators of the query from the root down, each with its rule or what is in the way."""
     if not operators:
         return EMPTY
     rows: list[list[Child]] = [
         [
-            tag("span", line["operator"], class_="operator", style=f"padding-left:{line['depth'] * 1.25}rem"),
+            tag(
+                "span",
+                page.link_node(line["operator"]) if line["operator"] in page.site.files else line["operator"],
+                class_="operator",
+                style=f"padding-left:{line['depth'] * 1.25}rem",
+            ),
             tag("code", line["rule"]) if line["rule"] else tag("span", "read again", class_="note"),
             line.get("why", ""),
-            ", ".join(line["changed"]),
+            link_names(page, line["changed"]),
             format_count(line["rows_read"]),
         ]
         for line in operators
@@ -321,15 +348,18 @@ def _show_runs(page: Page, node: Node) -> Markup:
     charts = tag(
         "div",
         tag("figure", caption("Seconds", format_duration(runs[0]["seconds"])), draw_bars("Seconds by run", seconds)),
-        tag("figure", caption("Rows", format_count(runs[0]["rows"])), draw_bars("Rows by run", rows)),
+        tag("figure", caption("Rows", format_count(runs[0]["rows"])), draw_bars("Rows by run", rows))
+        if any(mark.value for mark in rows)
+        else None,
         class_="charts",
     )
     table = show_table(
-        ("Run", "Status", "Run type", "Why", "Rows", "Seconds"),
+        ("Run", "Status", "Environment", "Run type", "Why", "Rows", "Seconds"),
         [
             [
                 page.link_run(run["run"], format_time(run["at"])),
                 show_end(run["status"]),
+                run["environment"] or "",
                 run["run_type"],
                 [run["reason"] or "", tag("pre", run["error"], class_="error") if run["error"] else None],
                 format_count(run["rows"]),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from sqb.docs_site.markup import Child, Markup, tag
 from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, show_kind, show_state, show_table
 from sqb.docs_site.pages.legend import show_legend
@@ -29,7 +32,6 @@ def render_graph(site: Site) -> str:
 def _show_cards(page: Page) -> Markup:
     site = page.site
     counts = {state: sum(n["state"] == state for n in site.nodes.values()) for state in STATE_WORDS}
-    summary = site.document["plan"]["summary"]
     states = [
         tag(
             "button",
@@ -46,11 +48,7 @@ def _show_cards(page: Page) -> Markup:
     last = site.runs[0] if site.runs else None
     words: list[Child] = [
         tag("p", *states, class_="counts"),
-        tag(
-            "p",
-            tag("a", f"A build would run {pluralize(summary['run'], 'node')}", href="plan.html"),
-            f" and skip {format_count(summary['skip'])}.",
-        ),
+        tag("p", *_summarize_plan(site.document["plan"]["nodes"])),
     ]
     if last is not None:
         failed = f", {last['failed']} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
@@ -63,6 +61,14 @@ def _show_cards(page: Page) -> Markup:
             )
         )
     return tag("section", *words, class_="cards", aria_label="How things stand")
+
+
+def _summarize_plan(planned: Sequence[Mapping[str, Any]]) -> list[Child]:
+    running = [n for n in planned if n["action"] == "run"]
+    pending = sum(n["pending"] for n in running)
+    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""
+    words = f"A build would run {pluralize(len(running) - pending, 'node')}"
+    return [tag("a", words, href="plan.html"), f"{more} and skip {sum(n['action'] == 'skip' for n in planned):,}."]
 
 
 def _show_graph() -> Markup:
@@ -129,10 +135,13 @@ def render_catalog(site: Site) -> str:
             page.link_node(name),
             show_kind(node),
             show_state(node["state"], node["reason"]),
-            node["description"],
+            [
+                node["description"],
+                tag("div", *(tag("span", t, class_="tag") for t in node["tags"])) if node["tags"] else "",
+            ],
             node["owner"],
-            ", ".join(node["tags"]),
             format_count(node["rows"]),
+            page.link_run(run["run"], format_time(run["at"])[:-3]) if (run := next(iter(node["runs"]), None)) else "",
         ]
         for name, node in site.nodes.items()
     ]
@@ -143,7 +152,7 @@ def render_catalog(site: Site) -> str:
         class_="needs-script",
     )
     table = show_table(
-        ("Name", "Kind", "State", "Description", "Owner", "Tags", "Rows"),
+        ("Name", "Kind", "State", "Description", "Owner", "Rows", "Last run"),
         rows,
         "Catalog",
         class_="catalog",

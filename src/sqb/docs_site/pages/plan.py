@@ -15,19 +15,18 @@ def render_plan(site: Site) -> str:
     """The page of the plan."""
     page = Page(site, "Plan", "plan.html")
     plan = site.document["plan"]
-    summary = plan["summary"]
-    running = [n for n in plan["nodes"] if n["action"] == "run"]
+    running = [n for n in plan["nodes"] if n["action"] == "run" and not n["pending"]]
+    pending = [n for n in plan["nodes"] if n["action"] == "run" and n["pending"]]
     blocked = [n for n in plan["nodes"] if n["action"] == "blocked"]
     skipped = [n for n in plan["nodes"] if n["action"] == "skip"]
-    runs, skips = pluralize(summary["run"], "node"), format_count(summary["skip"])
-    counts = f"A build now would run {runs}, skip {skips} and leave {format_count(summary['blocked'])} blocked."
-    words = "Nothing to do: everything is up to date." if not running and not blocked else ""
+    words = _summarize(*map(len, (running, pending, skipped, blocked)))
     return page.render(
         tag("h1", "Plan"),
-        tag("p", counts, " ", words, class_="lead"),
+        tag("p", words, class_="lead"),
         _show_errors(plan["errors"]),
         _show_warnings(plan["warnings"]),
         section("Runs", *_show_running(page, running, plan["diffs"]), note=str(len(running))),
+        section("Runs if its inputs change", *_show_running(page, pending, plan["diffs"]), note=str(len(pending))),
         section("Blocked", *(_show_planned(page, n, "") for n in blocked), note=str(len(blocked))),
         _show_concerned(page, plan["concerned"]),
         section(
@@ -40,19 +39,39 @@ def render_plan(site: Site) -> str:
     )
 
 
+def _summarize(running: int, pending: int, skipped: int, blocked: int) -> str:
+    """What a build would do, in a sentence."""
+    if not running and not pending and not blocked:
+        return f"A build now would have nothing to do: {pluralize(skipped, 'node is', 'nodes are')} up to date."
+    more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""
+    left = f"; {pluralize(blocked, 'node is', 'nodes are')} blocked" if blocked else ""
+    return f"A build now would run {pluralize(running, 'node')}{more} and skip {format_count(skipped)}{left}."
+
+
 def _show_running(page: Page, running: Sequence[Mapping[str, Any]], diffs: Mapping[str, str]) -> list[Child]:
-    """One after the other in the order of the build; then those with nothing but a reason, in a table."""
+    """Those with more than a reason one after the other in the order of the build; then the others in a table."""
     parts: list[Child] = []
     plain: list[list[Child]] = []
     for node in running:
-        if node["name"] in diffs or node["root"] or node["changes"] or node["incremental"] or node["notices"]:
+        if node["name"] in diffs or _show_changes(node["changes"]) or node["notices"]:
             parts.append(_show_planned(page, node, diffs.get(node["name"], "")))
         else:
-            state = page.site.nodes.get(node["name"], {}).get("state", "unknown")
-            kind = show_kind({"type": node["type"], "kind": node["kind"]})
-            why = f"{node['reason']}: {node['detail']}" if node["detail"] else node["reason"]
-            plain.append([page.link_node(node["name"]), show_state(state), kind, node["run_type"], why])
-    return [*parts, show_table(("Node", "State", "Kind", "Run type", "Why"), plain, "Nodes that run")]
+            plain.append(_show_line(page, node))
+    headings = ("Node", "State", "Kind", "Run type", "Why", "Started by", "Refresh")
+    return [*parts, show_table(headings, plain, "Nodes that run")]
+
+
+def _show_line(page: Page, node: Mapping[str, Any]) -> list[Child]:
+    known = page.site.nodes.get(node["name"], {})
+    return [
+        page.link_node(node["name"]),
+        show_state(known.get("state", "unknown")),
+        show_kind({"type": node["type"], "kind": node["kind"]}),
+        node["run_type"],
+        [node["reason"], f": {node['detail']}" if node["detail"] else ""],
+        _show_roots(page, node),
+        _show_incremental(node["incremental"]),
+    ]
 
 
 def _show_errors(errors: Sequence[Mapping[str, Any]]) -> Markup:
@@ -77,14 +96,10 @@ def _show_warnings(warnings: Sequence[str]) -> Markup:
 
 def _show_planned(page: Page, node: Mapping[str, Any], diff: str) -> Markup:
     known = page.site.nodes.get(node["name"], {})
-    root: list[Child] = []
-    for index, cause in enumerate(node["root"]):
-        root += [", "] if index else []
-        root += [page.link_node(cause["name"]), f" ({cause['reason']})"]
     facts = show_facts(
         [
             ("Why", [node["reason"], f": {node['detail']}" if node["detail"] else ""]),
-            ("Started by", root or None),
+            ("Started by", _show_roots(page, node)),
             ("Changed rows", _show_changes(node["changes"])),
             ("Refresh", _show_incremental(node["incremental"])),
             ("Notices", "; ".join(node["notices"])),
@@ -99,6 +114,15 @@ def _show_planned(page: Page, node: Mapping[str, Any], diff: str) -> Markup:
         tag("span", node["run_type"], class_="kind"),
     )
     return tag("article", head, facts, show_diff(diff) if diff else None, class_="planned")
+
+
+def _show_roots(page: Page, node: Mapping[str, Any]) -> list[Child] | None:
+    """What started the cascade that a node is part of."""
+    parts: list[Child] = []
+    for index, cause in enumerate(node["root"]):
+        parts += [", "] if index else []
+        parts += [page.link_node(cause["name"]), f" ({cause['reason']})"]
+    return parts or None
 
 
 def _show_changes(changes: Sequence[Mapping[str, Any]]) -> str:

@@ -32,7 +32,12 @@ def _show_source(page: Page, name: str, row: Mapping[str, Any] | None) -> list[C
     node = page.site.nodes[name]
     seen = row or {}
     return [
-        [page.link_node(name), tag("br"), tag("small", node["kind"], " · ", tag("code", node["relation"]))],
+        [
+            page.link_node(name),
+            tag("br"),
+            tag("small", node["kind"]),
+            tag("div", tag("small", tag("code", node["relation"]))) if node["relation"] not in ("", name) else None,
+        ],
         [
             show_state(node["state"], node["reason"]),
             tag("p", node["reason"], class_="note") if node["state"] != "current" else None,

@@ -23,6 +23,10 @@ _PYTHON_WORDS = (
 )
 
 
+# Each coloured word is an element, and of a longer text there are too many for a browser.
+_MOST_COLOURED = 200_000
+
+
 def _compile(words: str, comment: str, flags: re.RegexFlag) -> re.Pattern[str]:
     strings = r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*\""""
     return re.compile(
@@ -39,24 +43,31 @@ _PYTHON = _compile(_PYTHON_WORDS, r"#[^\n]*", re.DOTALL)
 def show_sql(page: Page, sql: Mapping[str, Any], label: str) -> Markup:
     """A query, with links on the relations that it reads."""
     text, parts, at = str(sql["text"]), [], 0
+    is_coloured = len(text) <= _MOST_COLOURED
     for start, end, name in sorted(sql["links"]):
         if start < at:
             continue
-        parts.append(_colour(text[at:start], _SQL))
+        parts.append(_colour(text[at:start], _SQL, is_coloured))
         parts.append(page.link_node(name, text[start:end], title=name))
         at = end
-    parts.append(_colour(text[at:], _SQL))
+    parts.append(_colour(text[at:], _SQL, is_coloured))
     return tag("pre", tag("code", Markup("".join(parts).strip("\n"))), tabindex=0, role="region", aria_label=label)
 
 
 def show_python(text: str, label: str) -> Markup:
     """Python code."""
     return tag(
-        "pre", tag("code", Markup(_colour(text.strip("\n"), _PYTHON))), tabindex=0, role="region", aria_label=label
+        "pre",
+        tag("code", Markup(_colour(text.strip("\n"), _PYTHON, len(text) <= _MOST_COLOURED))),
+        tabindex=0,
+        role="region",
+        aria_label=label,
     )
 
 
-def _colour(text: str, pattern: re.Pattern[str]) -> str:
+def _colour(text: str, pattern: re.Pattern[str], is_coloured: bool = True) -> str:
+    if not is_coloured:
+        return html.escape(text)
     parts, at = [], 0
     for item in pattern.finditer(text):
         start, end = item.span()

@@ -6,7 +6,7 @@ the names of some columns is not concerned by those. What is not proven to stand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -16,6 +16,8 @@ from sqb.sql.text.lexer import Token, find_closing
 from sqb.sql.text.spans import Reference
 from sqb.sql.text.table_names import find_top_level_ctes
 
+# Words with the first and the last place where each is.
+Places = Mapping[str, tuple[int, int]]
 _OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
 # Words in which the place of a column counts, or which look at whole rows.
 _REFUSED = frozenset({"UNION", "EXCEPT", "INTERSECT", "MINUS", "QUALIFY", "DISTINCT", "PIVOT", "UNPIVOT", "TRANSFORM"})
@@ -37,10 +39,11 @@ def split_select_list(
         return None
     first, last = items[0][0], items[-1][1]
     grouped = any(t.text.upper() == "GROUP" for t in _list_outer_tokens(tokens[last:]))
+    places = _map_names(tokens)
     independent: dict[str, tuple[int, int]] = {}
     for (start, end), node in zip(items, tree.expressions, strict=True):
         name = node.alias_or_name.lower()
-        if name and _is_independent(node, tokens, start, end, grouped):
+        if name and _is_independent(node, tokens, places, start, end, grouped):
             if name in independent:
                 return None
             independent[name] = (start, end)
@@ -113,7 +116,9 @@ def _list_outer_tokens(tokens: Sequence[Token]) -> list[Token]:
     return outer
 
 
-def _is_independent(node: exp.Expr, tokens: Sequence[Token], start: int, end: int, grouped: bool) -> bool:
+def _is_independent(
+    node: exp.Expr, tokens: Sequence[Token], places: Places, start: int, end: int, grouped: bool
+) -> bool:
     column = node.this if isinstance(node, exp.Alias) else node
     if isinstance(column, exp.Star) or (isinstance(column, exp.Column) and isinstance(column.this, exp.Star)):
         return False
@@ -123,7 +128,8 @@ def _is_independent(node: exp.Expr, tokens: Sequence[Token], start: int, end: in
     if isinstance(column, exp.Column) and len(column.parts) == 1 and column.name.lower() == name:
         return True
     # Its name may be used elsewhere, and then mean it.
-    return name not in _list_other_names(tokens, start, end)
+    first_use, last_use = places.get(name, (start, start))
+    return start <= first_use and last_use < end
 
 
 def _has_known_functions(tokens: Sequence[Token], start: int, end: int, grouped: bool) -> bool:
@@ -149,12 +155,11 @@ def _is_over(tokens: Sequence[Token], opening: int) -> bool:
     return end is not None and end + 1 < len(tokens) and tokens[end + 1].text.upper() == "OVER"
 
 
-def _list_other_names(tokens: Sequence[Token], start: int, end: int) -> Collection[str]:
-    """Every word without a qualifier outside of a range of tokens."""
-    return {
-        token.text.strip("`").lower()
-        for index, token in enumerate(tokens)
-        if not start <= index < end
-        and token.kind in ("word", "quoted")
-        and (not index or tokens[index - 1].text != ".")
-    }
+def _map_names(tokens: Sequence[Token]) -> dict[str, tuple[int, int]]:
+    """Every word without a qualifier, with the first and the last place where it is."""
+    places: dict[str, tuple[int, int]] = {}
+    for index, token in enumerate(tokens):
+        if token.kind in ("word", "quoted") and (not index or tokens[index - 1].text != "."):
+            name = token.text.strip("`").lower()
+            places[name] = (places[name][0] if name in places else index, index)
+    return places

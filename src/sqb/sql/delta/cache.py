@@ -47,6 +47,21 @@ class ClassificationCache:
             self._is_new = True
         return facts
 
+    def count_unknown(self, nodes: Collection[str]) -> int:
+        """How many of these nodes have no class yet."""
+        known = {key.partition(" ")[2] for key in self._entries}
+        return sum(node not in known for node in nodes)
+
+    def dump_answers(self) -> bytes:
+        """What is known in this process, for one that classifies the same queries."""
+        return json.dumps(self._entries).encode()
+
+    def load_answers(self, data: bytes) -> None:
+        """Take over what another process of this program classified."""
+        with self._lock:
+            self._entries |= json.loads(data)
+            self._is_new = True
+
     def save(self, nodes: Collection[str]) -> None:
         """Keep what is known of these nodes, where there is something new."""
         with self._lock:
