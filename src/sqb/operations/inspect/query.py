@@ -74,13 +74,19 @@ def run_query(
     is_last: bool = True,
 ) -> QueryResult:
     """Run one query, which can only read; `spark` is stopped, unless more queries follow."""
+    from sqb.build.observe.columns import observe_columns
+    from sqb.inspect.asked_query import AskedQuery
     from sqb.inspect.query import expand_functions, resolve_query  # reads SQL
+    from sqb.inspect.query_mistakes import refuse_query_mistakes
 
     opened, lake = open_read_only(workspace, options.virtual_env, as_shown=True)
     started_at = time.monotonic()
     seen = observe_lake(opened, lake)
     called = expand_functions(options.sql, opened.project, opened.root)
-    query = resolve_query(called.text, opened, lake, seen.files, strict=not spark.has_given_session)
+    asked = AskedQuery(options.sql, called.pieces)
+    query = resolve_query(called.text, opened, lake, seen.files, not spark.has_given_session, asked)
+    if not spark.has_given_session:  # which may know other tables and functions
+        refuse_query_mistakes(opened, query, observe_columns(opened, seen, frozenset()))
     # Functions are made known to a session when it is made: one that stays needs all of them.
     functions: Collection[str] = called.functions if is_last else [f.name for f in opened.project.functions]
     try:
@@ -120,7 +126,8 @@ def run_resolved(
         raise
     except Exception as error:
         failure = explain_failure(error, query.text)
-        raise QueryFailed(failure.message, hint=failure.hint) from error
+        at, evidence = query.locate(failure.start, failure.stop) if failure.start >= 0 else (None, ())
+        raise QueryFailed(failure.message, at=at, hint=failure.hint, evidence=evidence) from error
 
 
 def _collect(frame: Any, options: QueryOptions, started_at: float) -> QueryResult:
