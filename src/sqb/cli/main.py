@@ -540,7 +540,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        return 1
+    except SystemExit as stop:  # click ends a process whose reader, such as `head`, has seen enough
+        return stop.code if isinstance(stop.code, int) else 1
     except Exception as error:
         return report_failure(error, arguments)
