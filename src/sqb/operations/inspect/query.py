@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from sqb.compile.model import Project
 from sqb.errors.base import SqbError
 from sqb.errors.build import QueryFailed
 from sqb.operations.environment import open_read_only
-from sqb.operations.inspect.write_rows import check_output, write_rows
+from sqb.operations.inspect.write_rows import check_output, encode_value, number_repeated, write_rows
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class QueryResult:
         """What `sqb query --json` prints."""
         if self.output is not None:
             return {"columns": list(self.columns), "output": str(self.output), "rows_written": self.written}
-        names = _number_repeated(self.columns)
-        rows = [dict(zip(names, (_encode_value(v) for v in row), strict=True)) for row in self.rows]
+        names = number_repeated(self.columns)
+        rows = [dict(zip(names, map(encode_value, row), strict=True)) for row in self.rows]
         return {"columns": list(self.columns), "rows": rows}
 
 
@@ -132,7 +132,9 @@ def run_resolved(
 
 def _collect(frame: Any, options: QueryOptions, started_at: float) -> QueryResult:
     from sqb.spark.data.frames import collect_arrow, collect_rows
+    from sqb.spark.data.portable import make_portable
 
+    frame = make_portable(frame, is_for_file=options.output is not None)
     if options.output is not None:
         columns, count = write_rows(collect_arrow(frame, options.limit), options.output)
         return QueryResult(columns, (), time.monotonic() - started_at, output=options.output, written=count)
@@ -161,21 +163,3 @@ def estimate_rows(query: ResolvedQuery, project: Project, seen: LakeState) -> in
         return None
     counts = [*map(build_row_counter(project, seen), query.reads), estimate_generated_rows(query.text)]
     return None if None in counts else sum(filter(None, counts))
-
-
-def _number_repeated(names: Sequence[str]) -> list[str]:
-    """The names of columns, each once: of those that are there already, the second is `name_1`."""
-    used: set[str] = set()
-    unique: list[str] = []
-    for name in names:
-        number, chosen = 0, name
-        while chosen in used or (number and chosen in names):
-            number += 1
-            chosen = f"{name}_{number}"
-        used.add(chosen)
-        unique.append(chosen)
-    return unique
-
-
-def _encode_value(value: Any) -> Any:
-    return value if isinstance(value, int | float | str | bool | None.__class__ | list | dict) else str(value)
