@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqb.dbt.convert.jinja import expressions as e
 from sqb.dbt.convert.jinja.evaluate import Evaluator, Macro, Members, Package
 from sqb.dbt.convert.jinja.problems import Unconvertible
+from sqb.dbt.convert.jinja.template import parse_template
 from sqb.dbt.convert.jinja.values import UNDEFINED
 from sqb.dbt.convert.macros import MacroWriter
 from sqb.dbt.convert.marks import Environment, MacroCall, Marks, Relation, This, Variable
@@ -73,12 +75,13 @@ class Library:
         macros: Mapping[tuple[str, str], Macro],
         variables: Mapping[str, Any],
         target: Mapping[str, Any],
+        packages: Collection[str] = (),
     ) -> None:
         self.name = name
         self.macros = macros
         self.variables = variables
         self.target = target
-        self.packages = {name, "dbt", "dbt_utils", *(package for package, _ in macros)}
+        self.packages = {name, "dbt", "dbt_utils", *packages, *(package for package, _ in macros)}
         self.relations: dict[str, Relation] = {}
         self.sources: dict[tuple[str, str], Relation] = {}
         self.writer = MacroWriter()
@@ -237,6 +240,23 @@ class FileContext:
         if macro_namespace in (None, "dbt") and macro_name in _CROSS_DATABASE:
             return _CROSS_DATABASE[macro_name]
         raise Unconvertible(f"adapter.dispatch('{macro_name}')", "no file has it for Spark, and none a default")
+
+
+class SettingContext(FileContext):
+    """What a setting asks for: its value counts, so that nothing in it stays open."""
+
+    def mark_output(self, expression: e.Expression, render: Callable[[], str]) -> str | None:
+        """Nothing: what is printed is its value."""
+        return None
+
+
+def evaluate_setting(library: Library, text: str, note: Callable[[str, str], None] = lambda what, why: None) -> Any:
+    """The value of a setting that is written in Jinja, as dbt takes it; raises Unconvertible."""
+    context = SettingContext(library, note=note, values={"target": library.target})
+    value = Evaluator(context, "").render(parse_template(text)).strip()
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    return int(value) if re.fullmatch(r"-?\d+", value) else value
 
 
 def _refuse(message: object = "") -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.dbt.convert.context import FileContext, Library
+from sqb.dbt.convert.context import FileContext, Library, evaluate_setting
 from sqb.dbt.convert.incremental import Cursor, find_cursor
 from sqb.dbt.convert.jinja.evaluate import Evaluator, Macro
 from sqb.dbt.convert.jinja.problems import Unconvertible
@@ -65,6 +65,15 @@ class Renderer:
             return self._resolve(raw, marks.marks, file, this)
         except Unconvertible as problem:
             raise Unconvertible(problem.what, problem.why, file, line) from None
+
+    def evaluate_setting(self, key: str, text: str, file: str, line: int) -> Any:
+        """The value of a setting; raises Unconvertible with a place."""
+        try:
+            return evaluate_setting(
+                self.library, text, lambda what, why: self._report.note(file, line, f"`{key}`: {what}", why)
+            )
+        except Unconvertible as problem:
+            raise Unconvertible(f"`{key}`: {problem.what}", problem.why, file, line) from None
 
     def render_test(self, macro: Macro, arguments: Mapping[str, Any], where: str) -> Rendered:
         """The query of a generic test, for the relation that it is about."""
