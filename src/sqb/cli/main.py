@@ -272,7 +272,7 @@ def list_command(**values: Any) -> int:
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
 @click.option("--plan-only", is_flag=True, help="Plan at every save, and build nothing.")
 @click.option("--once", is_flag=True, help="One round, without waiting for a save.")
-@add_options(SELECTION, tuple(option for option in COMMON if option is not AS_JSON))
+@add_options(SELECTION, ENVIRONMENT, tuple(option for option in COMMON if option is not AS_JSON))
 def watch(**values: Any) -> int:
     """Build at every save, and show which rows changed.
 
