@@ -19,6 +19,7 @@ from sqb.cli.complete import complete_nodes, complete_selectors
 from sqb.cli.dbt import dbt
 from sqb.cli.docs import docs
 from sqb.cli.engine import engine
+from sqb.cli.examples import format_examples
 from sqb.cli.options import (
     AS_JSON,
     BREAKING,
@@ -81,7 +82,11 @@ class _Commands(click.Group):
         return [name for name in self.order if name in self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+        name = self.aliases.get(cmd_name, cmd_name)
+        command = super().get_command(ctx, name)
+        if command is not None:
+            command.epilog = format_examples(name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -191,7 +196,7 @@ def test(**values: Any) -> int:
 @click.option("--spark", is_flag=True, help="Let Spark analyse every query too; nothing is run.")
 @add_options(ENVIRONMENT, COMMON)
 def validate(**values: Any) -> int:
-    """Tell all mistakes that can be known without running.
+    """Report every mistake that can be found without running.
 
     Starts no Java, unless --spark is given.
     """
