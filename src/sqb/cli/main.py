@@ -532,6 +532,10 @@ def _configure_utf8() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed."""
+    if "_SQB_COMPLETE" in os.environ:
+        from sqb.cli.commands.help.completion import register_bash  # a shell asks
+
+        register_bash()
     try:
         result = sqb.main(arguments, prog_name="sqb", standalone_mode=False)
         return result if isinstance(result, int) else 0
