@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
-from click.parser import split_arg_string
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    add_completion_class,
+    get_completion_class,
+    split_arg_string,
+)
 
 VARIABLE = "_SQB_COMPLETE"
 
@@ -29,12 +33,10 @@ class ColonComplete(BashComplete):
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         """What the word may go on as, from where bash puts it."""
-        items = super().get_completions(args, incomplete)
+        items: list[CompletionItem] = super().get_completions(args, incomplete)
         lead = incomplete[: incomplete.rfind(":") + 1] if ":" in os.environ.get("COMP_BREAKS", "") else ""
         for item in items:
-            value: Any = item.value
-            if lead and isinstance(value, str) and value.startswith(lead):
-                item.value = value[len(lead) :]
+            item.value = str(item.value).removeprefix(lead)
         return items
 
 
