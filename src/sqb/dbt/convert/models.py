@@ -79,7 +79,8 @@ class ModelConverter:
         written = self._project.properties.get("models", {}).get(file.stem)
         model = ConvertedModel(file.stem, path, file.path, original=file.text)
         if file.path.endswith(".py"):
-            return self._give_up(model, 1, "a model in Python", "it is a function in python/*.py here, with @model")
+            why = "it is a function in python/models/ here: @model, `ctx.ref` for `dbt.ref`, `ctx.spark` for `session`"
+            return self._give_up(model, 1, "a model in Python", why)
         try:
             rendered = self._renderer.render_model(file.text, file.path)
             self._fill(model, rendered, self._merge("models", file, written, rendered.config), written)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.dbt.convert.context import FileContext, Library, evaluate_setting
+from sqb.dbt.convert.context import FileContext, Library, Note, evaluate_setting
 from sqb.dbt.convert.incremental import Cursor, find_cursor
 from sqb.dbt.convert.jinja.evaluate import Evaluator, Macro
 from sqb.dbt.convert.jinja.problems import Unconvertible
@@ -70,7 +70,7 @@ class Renderer:
         """The value of a setting; raises Unconvertible with a place."""
         try:
             return evaluate_setting(
-                self.library, text, lambda what, why: self._report.note(file, line, f"`{key}`: {what}", why)
+                self.library, text, lambda what, why, _: self._report.note(file, line, f"`{key}`: {what}", why)
             )
         except Unconvertible as problem:
             raise Unconvertible(f"`{key}`: {problem.what}", problem.why, file, line) from None
@@ -111,8 +111,8 @@ class Renderer:
     def _open(self, file: str, marks: Marks, is_incremental: bool = False) -> FileContext:
         return FileContext(self.library, is_incremental, self._noting(file), marks=marks)
 
-    def _noting(self, file: str) -> Callable[[str, str], None]:
-        return lambda what, why: self._report.note(file, 1, what, why)
+    def _noting(self, file: str) -> Note:
+        return lambda what, why, place: self._report.note(place[0] or file, place[1], what, why)
 
     def _finish(self, raw: str, marks: Sequence[Mark], file: str, this: str | None) -> str:
         sql = self._resolve(raw, marks, file, this)

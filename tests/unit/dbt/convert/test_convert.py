@@ -94,7 +94,8 @@ def test_variables_are_variables_where_they_are_values(tmp_path: Path) -> None:
     )
     settings = tomllib.loads(conversion.files["sqlbuild_project.toml"])
     assert settings["vars"] == {"day": "2024-01-01", "flag": True, "least": 5, "other": 7}
-    assert notes(conversion) == ["var('column')", "var('day')", "var('flag')", "var('least')"]
+    assert notes(conversion) == ["var('column')", "var('day')", "var('least')", "var('flag')"]
+    assert conversion.remarks[-1].line == 3
 
 
 def test_the_environment_is_a_literal(tmp_path: Path) -> None:
@@ -198,6 +199,19 @@ def test_seeds_that_stand_for_sources(tmp_path: Path, is_enabled: bool) -> None:
     assert ("sources/shop.yml" in conversion.files) is not is_enabled
     assert left_out(conversion) == []
     assert notes(conversion) == ["`enabled`: var('load')", *([] if is_enabled else ["the seed orders"])]
+
+
+def test_the_target_is_that_of_the_profile(tmp_path: Path) -> None:
+    text = (
+        "select 1 as id\n{% if target.name == 'dev' %}limit 10{% else %}where '{{ target.schema }}' <> ''{% endif %}\n"
+        "{% if target.type == 'spark' %}-- spark{% endif %}"
+    )
+    profile = "shop: {target: prod, outputs: {prod: {schema: analytics}}}"
+    conversion = convert(tmp_path, {"models/a.sql": text, "profiles.yml": profile})
+    assert conversion.files["models/a.sql"].endswith("select 1 as id\nwhere 'analytics' <> ''\n-- spark\n")
+    (remark,) = conversion.remarks
+    assert (remark.file, remark.line, remark.what, remark.is_left_out) == ("models/a.sql", 2, "target", False)
+    assert remark.why == "the text for the target prod is taken, whatever the target is here"
 
 
 def test_packages_that_are_not_installed_are_named(tmp_path: Path) -> None:
