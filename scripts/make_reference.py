@@ -17,6 +17,7 @@ from make_schemas import BUILDERS
 
 import sqb as sqb_package
 from sqb.checks.catalogue import CATALOGUE
+from sqb.cli.examples import EXAMPLES
 from sqb.cli.main import sqb
 from sqb.errors import FAMILIES
 from sqb.errors.base import SqbError
@@ -85,6 +86,8 @@ def _describe_command(command: click.Command, path: str) -> str:
     context = click.Context(command, info_name=path)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     text = f"\n## {path}\n\n```\n{usage}\n```\n\n{_format_help(command.help)}\n"
+    if calls := EXAMPLES.get(path.removeprefix("sqb ")):
+        text += "\n```sh\n" + "\n".join(calls) + "\n```\n"
     records = [(p, p.get_help_record(context)) for p in command.params if isinstance(p, click.Option)]
     rows = [(f"`{record[0]}`", record[1]) for _, record in records if record is not None]
     return f"{text}\n{_format_table(('option', ''), rows)}" if rows else text

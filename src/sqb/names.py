@@ -13,7 +13,10 @@ from sqb.light_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A place in a file; line and column count from 1, `length` is how much to underline."""
+    """A place in a file; line and column count from 1, `length` is how much to underline.
+
+    Without a file it is a place in a query that was given by itself.
+    """
 
     file: str
     line: int = 0
@@ -21,6 +24,8 @@ class At:
     length: int = 1
 
     def __str__(self) -> str:
+        if not self.file and self.line:
+            return f"line {self.line}, column {self.column}"
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
 
 

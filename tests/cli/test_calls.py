@@ -405,6 +405,15 @@ def java_home(folder: Path, version: str) -> Path:
     return folder
 
 
+UNIT_TEST = """
+tests:
+  - name: t
+    model: m
+    given: {people: [{id: 1}]}
+    expect: [{id: 1}]
+"""
+
+
 def build_with_a_model(seeds: Folder, env: dict[str, str | None]) -> Done:
     before = seeds.lake()
     with seeds.with_files({"models/m.sql": "SELECT id FROM people", "models/n.sql": "SELECT id FROM places"}):
@@ -421,8 +430,27 @@ def test_a_java_that_spark_does_not_run_on(seeds: Folder, tmp_path: Path, versio
     home = java_home(tmp_path / "jdk", version)
     done = build_with_a_model(seeds, {"JAVA_HOME": str(home)})
     expected = f"error[SQB-E001]: Spark needs Java 17 to 21, but {home}/bin/java is Java {version}"
-    assert expected in done.err and "hint: install OpenJDK 17 or 21" in done.err
-    assert done.err.startswith("\ndefault.m, default.n:\n") and done.err.count("error[") == 1, "one cause is told once"
+    assert done.err.startswith(expected) and "hint: install OpenJDK 17 or 21" in done.err
+    assert done.err.count("error[") == 1 and done.out == "", "one cause is told once, before anything runs"
+
+
+def test_what_needs_a_java_that_is_not_there_says_so_before_anything_runs(seeds: Folder, tmp_path: Path) -> None:
+    env = {"JAVA_HOME": str(java_home(tmp_path / "jdk", "25"))}
+    files = {"models/m.sql": "SELECT id FROM people", "seeds/people.csv": "id\n1\n2\n3\n", "tests/t.yml": UNIT_TEST}
+    before = seeds.lake()
+    with seeds.with_files(files):
+        for command in (["build"], ["build", "--json"], ["build", "--log-format", "json"], ["test"]):
+            done = seeds.sqb(*command, env=env)
+            printed = done.out + done.err
+            assert done.code == 1 and "SQB-E001" in printed and "[OK]" not in printed and "SQB-X" not in printed
+        validated = seeds.sqb("validate", "--spark", "--format", "json", env=env)
+        assert (validated.code, [e["code"] for e in json.loads(validated.out)["errors"]]) == (1, ["SQB-E001"])
+        with seeds.with_files({"models/wrong.sql": "SELECT nothing FROM people"}):
+            both = seeds.sqb("validate", "--spark", "--json", env=env)
+        assert (both.code, {e["code"] for e in json.loads(both.out)["errors"]}) == (2, {"SQB-E001", "SQB-S006"})
+        assert seeds.lake() == before
+        assert seeds.sqb("build", "-s", "people", env=env).code == 0, "a seed needs no Java"
+    assert seeds.here("build").code == 0
 
 
 def test_no_java_at_all(seeds: Folder, tmp_path: Path) -> None:

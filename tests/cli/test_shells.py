@@ -40,6 +40,10 @@ def test_the_tab_key_in_bash(tmp_path: Path) -> None:
             ("sqb build -s fct_ord", "sqb build -s fct_orders"),
             ("sqb plan --targ", "sqb plan --target"),
             ("sqb plan --target ni", "sqb plan --target nightly"),
+            ("sqb plan --target=ni", "sqb plan --target=nightly"),
+            ("sqb plan -s state:mod", "sqb plan -s state:modified"),
+            ("sqb plan -s +fct_ref", r"sqb plan -s \+fct_refunds"),
+            ("sqb plan -s tag:x,fct_ref", "sqb plan -s tag:x,fct_refunds"),
         ):
             child.send(f"{typed}\t")
             # From the beginning of the line on: what has become of it is printed, not run.

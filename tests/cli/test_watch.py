@@ -78,3 +78,22 @@ def test_one_round(tmp_path: Path) -> None:
     assert "first look" in done.out
     write(folder, {"models/x/m.sql": "SELECT id FROM nothing"})
     assert run_sqb("watch", "--once", "--plan-only", cwd=folder, env=NO_JAVA).code == 2
+
+
+def test_a_virtual_environment(tmp_path: Path) -> None:
+    toml = 'name = "shop"\n[virtual]\nenabled = true\n'
+    folder = write(tmp_path / "shop", {"sqlbuild_project.toml": toml, "seeds/a.csv": "id\n1\n"})
+    once = ("watch", "--once", "--virtual-env", "me")
+    first = run_sqb("watch", "--once", cwd=folder, env=NO_JAVA)
+    assert (first.code, first.lines[-1]) == (0, "seeds.a: new, 1 row")
+    unchanged = run_sqb(*once, cwd=folder, env=NO_JAVA)
+    assert unchanged.code == 0 and "seeds.a: " not in unchanged.out, unchanged.out
+    (folder / "seeds/a.csv").write_text("id\n1\n2\n")
+    done = run_sqb(*once, cwd=folder, env=NO_JAVA)
+    assert "Virtual environment me: " in done.out
+    assert done.lines[-1] == "seeds.a: 1 row before, 2 rows now (`sqb diff seeds.a --from me`)"
+    baseline = run_sqb("watch", "--once", cwd=folder, env=NO_JAVA)
+    assert baseline.lines[-1] == "seeds.a: 1 row before, 2 rows now (a new version of the model)"
+    outside = write(tmp_path / "other", {"seeds/a.csv": "id\n1\n"})
+    wrong = run_sqb(*once, cwd=outside, env=NO_JAVA)
+    assert wrong.code == 2 and "SQB-V002" in wrong.err

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import Observation, SparkSession
 
 from sqb.errors.build import DuplicateColumn
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation, quote
+from sqb.operations.inspect.write_rows import write_rows
 from sqb.spark.data import frames
 from sqb.spark.data.checksum import Content, build_content_columns, format_content
-from sqb.spark.data.frames import analyze, collect_rows, create_view, list_columns, write_to_stage
+from sqb.spark.data.frames import analyze, collect_arrow, collect_rows, create_view, list_columns, write_to_stage
+from sqb.spark.data.portable import make_portable
 
 RUNS = itertools.count()
 ROWS = """
@@ -106,3 +112,44 @@ def test_a_view_is_created_with_its_properties_and_replaced(spark: SparkSession)
 
 def test_no_more_rows_than_asked_for(spark: SparkSession) -> None:
     assert collect_rows(spark.sql("SELECT id FROM range(100)"), 3) == (("id",), [(0,), (1,), (2,)])
+
+
+TYPES = """
+SELECT CAST(1.10 AS decimal(38, 10)) AS exact, timestamp_ntz'2026-01-01 12:00:00.123456' AS ntz, NULL AS nothing,
+  array() AS no_items, map() AS no_pairs, named_struct('x', array(named_struct('y', NULL))) AS nested,
+  interval '3' month AS months, array(interval '1' month) AS list_of_months, make_interval(1, 2, 3) AS interval,
+  interval '1' day AS days, parse_json('{"a": [1, null]}') AS json, array(parse_json('1')) AS list_of_json,
+  X'00ff' AS raw, map('k', NULL) AS pairs, 1 AS twice, 2 AS twice
+"""
+
+
+def test_values_of_every_type_leave_spark(spark: SparkSession, tmp_path: Path) -> None:
+    frame = spark.sql(TYPES)
+    columns, ((*_, days, json_text, json_list, _, pairs, _, _),) = collect_rows(make_portable(frame, False), 1)
+    assert columns[-2:] == ("twice", "twice")
+    assert (days, json_text, json_list, pairs) == (timedelta(days=1), '{"a":[1,null]}', "[1]", {"k": None})
+    table = collect_arrow(make_portable(frame, True), None)
+    write_rows(table, tmp_path / "types.parquet")
+    (row,) = parquet.read_table(tmp_path / "types.parquet").to_pylist()
+    assert row == {
+        "exact": Decimal("1.1000000000"),
+        "ntz": datetime(2026, 1, 1, 12, 0, 0, 123456),
+        "nothing": None,
+        "no_items": [],
+        "no_pairs": [],
+        "nested": {"x": [{"y": None}]},
+        "months": "INTERVAL '3' MONTH",
+        "list_of_months": ["INTERVAL '1' MONTH"],
+        "interval": "1 years 2 months 21 days",
+        "days": "INTERVAL '1' DAY",
+        "json": '{"a":[1,null]}',
+        "list_of_json": "[1]",
+        "raw": b"\x00\xff",
+        "pairs": [("k", None)],
+        "twice": 1,
+        "twice_1": 2,
+    }
+    again = spark.read.parquet(str(tmp_path / "types.parquet"))
+    assert again.count() == 1 and len(again.columns) == 16
+    plain = spark.sql("SELECT 1 AS a, 2 AS a")
+    assert make_portable(plain, True) is plain

@@ -270,6 +270,16 @@ class OnDemandSpark:
             )
         return self._engine
 
+    def refuse_unfit(self) -> None:
+        """Raise for a Java or a PySpark that Spark would not start with, where this command would start one."""
+        if self._external_session is not None or self._workspace.connection.spark.remote:
+            return
+        from sqb.spark.session.java import find_java  # what runs needs it
+        from sqb.spark.session.versions import read_spark_version, refuse_unknown_spark
+
+        refuse_unknown_spark(read_spark_version())
+        find_java()
+
     def _report_progress(self, text: str) -> None:
         self._report(text)
 

@@ -24,7 +24,14 @@ _PYTHON = re.compile(r'"((?:[^"\\]|\\.)*)":\["(?:[^"\\]|\\.)*","(?:loader|task|a
 _LEAD = 3
 # What may be before a name in a selector: + and @, how far up, and the selectors before a comma.
 _OPERATORS = re.compile(r"^(?:.*,)?(?:@|\d*\+)?")
-_METHODS = ("tag:", "path:", "state:", "result:", "source:", "exposure:", "config.", "resource_type:")
+_METHODS = ("tag:", "path:", "source:", "exposure:", "config.")
+_VALUES = {
+    "state:": ("new", "modified", "old", "unmodified"),
+    "result:": ("success", "error", "fail", "skipped"),
+    "resource_type:": ("model", "seed", "loader", "task", "asset", "check"),
+    "source_status:": ("fresher",),
+}
+_TAGS = re.compile(r'"tags":(\[(?:"(?:[^"\\]|\\.)*",?)+\])')
 _SELECTOR = re.compile(r"^\s*-?\s*name:\s*[\"']?([\w.-]+)", re.MULTILINE)
 
 
@@ -49,8 +56,17 @@ def complete_selectors(context: click.Context, parameter: click.Parameter, incom
     """The same, behind what is before a name in a selector; and the methods of selectors."""
     match = _OPERATORS.match(incomplete)
     lead = match[0] if match is not None else ""
-    words = [*_list_short_and_full(_read_names(_find_root(context))), *_METHODS]
-    return [lead + word for word in _match(words, incomplete[len(lead) :])]
+    begun = incomplete[len(lead) :]
+    return [lead + word for word in _match(_list_selectors(begun, _find_root(context)), begun)]
+
+
+def _list_selectors(begun: str, root: Path) -> list[str]:
+    """What a selector may go on as: the values of a method whose colon is there, else names and methods."""
+    method = f"{begun.partition(':')[0].lower()}:"
+    if ":" not in begun:
+        return [*_list_short_and_full(_read_names(root)), *_METHODS, *_VALUES]
+    values = _read_tags(root) if method == "tag:" else _VALUES.get(method, ())
+    return [method + value for value in values]
 
 
 @_never_fail
@@ -98,12 +114,29 @@ def _list_short_and_full(names: Iterable[str]) -> Iterator[str]:
 
 def _read_names(root: Path) -> list[str]:
     """The names of the nodes of what was compiled last."""
-    caches = sorted((root / ".sqb" / "cache").glob("project-*.json"), key=lambda path: path.stat().st_mtime_ns)
-    if not caches:
+    text = _read_cache(root)
+    if text is None:
         from sqb.workspace import open_workspace  # the first time it is compiled
 
         return list(open_workspace(root).project.graph)
-    lines = caches[-1].read_text(encoding="utf-8").split("\n")
+    lines = text.split("\n")
     names = [match[1] for line in lines[_LEAD:] if (match := _NODE.match(line)) is not None]
     names += _PYTHON.findall(lines[_LEAD - 1])
     return [json.loads(f'"{name}"') for name in names]
+
+
+def _read_tags(root: Path) -> set[str]:
+    """The tags in what was compiled last."""
+    text = _read_cache(root)
+    if text is None:
+        from sqb.workspace import open_workspace  # the first time it is compiled
+
+        open_workspace(root)
+        text = _read_cache(root)
+    return {tag for match in _TAGS.finditer(text or "") for tag in json.loads(match[1])}
+
+
+def _read_cache(root: Path) -> str | None:
+    """The text of what was compiled last; None where that is nothing."""
+    caches = sorted((root / ".sqb" / "cache").glob("project-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return caches[-1].read_text(encoding="utf-8") if caches else None

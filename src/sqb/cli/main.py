@@ -19,6 +19,7 @@ from sqb.cli.complete import complete_nodes, complete_selectors
 from sqb.cli.dbt import dbt
 from sqb.cli.docs import docs
 from sqb.cli.engine import engine
+from sqb.cli.examples import format_examples
 from sqb.cli.options import (
     AS_JSON,
     BREAKING,
@@ -81,7 +82,11 @@ class _Commands(click.Group):
         return [name for name in self.order if name in self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+        name = self.aliases.get(cmd_name, cmd_name)
+        command = super().get_command(ctx, name)
+        if command is not None:
+            command.epilog = format_examples(name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -191,7 +196,7 @@ def test(**values: Any) -> int:
 @click.option("--spark", is_flag=True, help="Let Spark analyse every query too; nothing is run.")
 @add_options(ENVIRONMENT, COMMON)
 def validate(**values: Any) -> int:
-    """Tell all mistakes that can be known without running.
+    """Report every mistake that can be found without running.
 
     Starts no Java, unless --spark is given.
     """
@@ -272,7 +277,7 @@ def list_command(**values: Any) -> int:
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
 @click.option("--plan-only", is_flag=True, help="Plan at every save, and build nothing.")
 @click.option("--once", is_flag=True, help="One round, without waiting for a save.")
-@add_options(SELECTION, tuple(option for option in COMMON if option is not AS_JSON))
+@add_options(SELECTION, ENVIRONMENT, tuple(option for option in COMMON if option is not AS_JSON))
 def watch(**values: Any) -> int:
     """Build at every save, and show which rows changed.
 
@@ -527,6 +532,10 @@ def _configure_utf8() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed."""
+    if "_SQB_COMPLETE" in os.environ:
+        from sqb.cli.commands.help.completion import register_bash  # a shell asks
+
+        register_bash()
     try:
         result = sqb.main(arguments, prog_name="sqb", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -540,7 +549,7 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        return 1
+    except SystemExit as stop:  # click ends a process whose reader, such as `head`, has seen enough
+        return stop.code if isinstance(stop.code, int) else 1
     except Exception as error:
         return report_failure(error, arguments)

@@ -68,12 +68,20 @@ def report_error(error: SqbError, arguments: list[str], cause: BaseException) ->
     if "--debug" in arguments:
         print_traceback(cause)
     if _wants_events(arguments):
+        from sqb.operations.event_log import EventLog  # people read lines
+
+        log = EventLog(_choose_stream(arguments), None)
         for failure in encode_errors(error):
-            print(json.dumps({"event": "error", **failure}, ensure_ascii=False), file=_choose_stream(arguments))
+            log.write({"event": "error", **failure})
     if "--json" in arguments:
         print(json.dumps({"errors": encode_errors(error), "nodes": []}, indent=2, ensure_ascii=False))
     elif not _wants_events(arguments):
         print_error(error, _find_project_root())
+    return choose_exit_code(error)
+
+
+def choose_exit_code(error: SqbError) -> int:
+    """2 where the call or the project is wrong, 1 where something else is."""
     wrong_call = all(isinstance(failure, CallError | ProjectError) for failure in flatten(error))
     return 2 if wrong_call else 1
 

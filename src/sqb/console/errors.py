@@ -27,11 +27,12 @@ def format_error(error: SqbError, root: Path | None, paint: Paint) -> Iterator[s
     for index, failure in enumerate(flatten(error)):
         if index:
             yield ""
-        place = f"{failure.at}: " if failure.at else ""
+        # The line of a query that was given by itself is shown below.
+        place = f"{failure.at}: " if failure.at and (failure.at.file or not failure.evidence) else ""
         first, *more = failure.message.splitlines() or [""]
         yield f"{_format_code(failure.code, paint)}: {place}{paint(first, 'bold')}"
         yield from (f"  {line}" for line in more)
-        if failure.at is not None:
+        if failure.at is not None and failure.at.file:
             yield from format_excerpt(failure.at, root, paint)
         yield from (f"  {''.join(map(_make_printable, line))}" for line in failure.evidence)
         if failure.hint:

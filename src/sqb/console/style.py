@@ -11,7 +11,7 @@ from typing import TextIO
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
 # Colours, and links to pages: they take no room.
-_CONTROL = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;.*?\x1b\\\\")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;.*?\x1b\\")
 # How far the rest of a line that is broken stands in from its beginning.
 _HANG = 2
 

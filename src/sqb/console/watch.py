@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sqb.console.style import cut_text
 from sqb.operations.watch import ChangedTable
 
 _FILES = 3
 _EXAMPLES = 3
+# Where there is no terminal.
 _WIDTH = 100
 
 
@@ -30,7 +32,7 @@ def format_unknown(table: ChangedTable, why: str) -> str:
     return f"{table.name}: {_count(was)} before, {_count(table.now.rows)} now ({why})"
 
 
-def format_difference(document: Mapping[str, Any]) -> Iterator[str]:
+def format_difference(document: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
     """How the rows of a table differ from before: how many, and a few of them; `document` is what `sqb diff` says."""
     rows, samples = document["rows"] or {}, document["samples"] or {}
     words = {"added": "added", "removed": "removed", "changed": "changed"}
@@ -42,10 +44,10 @@ def format_difference(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"{document['name']}: {', '.join(counts) or 'the same rows'}"
     for sign, key in (("+", "added"), ("-", "removed")):
         for row in (samples.get(key) or ())[:_EXAMPLES]:
-            yield _cut(f"  {sign} {_format_row(row)}")
+            yield cut_text(f"  {sign} {_format_row(row)}", width or _WIDTH)
     for row in (samples.get("changed") or ())[:_EXAMPLES]:
         changes = ", ".join(f"{c}: {_show(v['from'])} → {_show(v['to'])}" for c, v in row["changes"].items())
-        yield _cut(f"  ~ {_format_row(row['key'])}  {changes}")
+        yield cut_text(f"  ~ {_format_row(row['key'])}  {changes}", width or _WIDTH)
 
 
 def _format_row(row: Mapping[str, Any]) -> str:
@@ -54,10 +56,6 @@ def _format_row(row: Mapping[str, Any]) -> str:
 
 def _show(value: object) -> str:
     return "NULL" if value is None else str(value)
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}…"
 
 
 def _count(rows: int | None) -> str:

@@ -12,14 +12,15 @@ from sqb.compile.model import Node, Project
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import CallError, NotBuilt, UnknownTable
 from sqb.errors.project import BadSql
+from sqb.inspect.asked_query import AskedQuery
 from sqb.lake.port import Lake
 from sqb.lake.storage.file_sources import Listing
-from sqb.names import Relation, locate_offset, quote, suggest_nearest
+from sqb.names import At, Relation, find_nearest, quote, suggest_nearest
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.text.calls import may_mention
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem
 from sqb.sql.text.lexer import tokenize_code
-from sqb.sql.text.spans import Piece, Reference, fill_references
+from sqb.sql.text.spans import Piece, Reference, fill_references, trace_copy
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ _METADATA_TABLES = frozenset(
 )
 # Schemas that only sqb reads.
 _INTERNAL = ("_sqlbuild", "__sqb_")
-# Longer lines of a query are not shown with an error.
-_MAX_SHOWN = 160
 
 
 def expand_functions(sql: str, project: Project, root: Path) -> Expanded:
@@ -105,6 +104,19 @@ class ResolvedQuery:
     text: str
     sources: tuple[str, ...] = ()
     reads: tuple[str, ...] | None = None
+    # What it was made of: as it was written, as it was parsed, and which runs of the parsed text were copied.
+    asked: AskedQuery | None = None
+    parsed: Query | None = None
+    copied: tuple[tuple[int, int, int], ...] = ()
+    # How much of the text stands before the query itself.
+    lead: int = 0
+
+    def locate(self, start: int, end: int) -> tuple[At | None, tuple[str, ...]]:
+        """Where in what was written a span of the text is, and the line that shows it; None in what was added."""
+        if self.asked is None or start < self.lead:
+            return None, ()
+        offset = trace_copy(self.copied, start - self.lead) if self.copied else start
+        return self.asked.locate(offset, offset + end - start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,21 +133,29 @@ class Tables:
 
 
 def resolve_query(
-    sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}, strict: bool = True
+    sql: str,
+    workspace: Workspace,
+    lake: Lake,
+    files: Mapping[str, Listing] = {},
+    strict: bool = True,
+    asked: AskedQuery | None = None,
 ) -> ResolvedQuery:
     """The query with names of the project replaced by relations; names that nothing has are refused.
 
     Text that sqlglot cannot read is left to Spark.
     """
     tables = Tables(workspace.project, workspace.connection.catalog.name, frozenset(lake.list_pointers()))
-    return fill_tables(sql, replace(tables, strict=strict), files)
+    return fill_tables(sql, replace(tables, strict=strict), files, asked)
 
 
-def fill_tables(sql: str, tables: Tables, files: Mapping[str, Listing] = {}) -> ResolvedQuery:
-    """The query with its names as `tables` has them."""
-    query = parse_reading(sql)
+def fill_tables(
+    sql: str, tables: Tables, files: Mapping[str, Listing] = {}, asked: AskedQuery | None = None
+) -> ResolvedQuery:
+    """The query with its names as `tables` has them; `asked` is how its author wrote it."""
+    asked = asked or AskedQuery.from_text(sql)
+    query = parse_reading(sql, asked)
     if query is None:
-        return ResolvedQuery(sql)
+        return ResolvedQuery(sql, asked=asked)
     project = tables.project
     text_of = build_live_names(project, tables.catalog, {}, files)
     sources = {s.name.lower(): s.name for s in project.sources.values() if not s.is_table}
@@ -144,33 +164,46 @@ def fill_tables(sql: str, tables: Tables, files: Mapping[str, Listing] = {}) -> 
         source = sources.get(slot.name.lower())
         node = None if source else find_node(slot, tables)
         try:
-            relations[index] = text_of(source) if source else _format_relation(sql, slot, node, tables)
+            relations[index] = text_of(source) if source else _format_relation(asked, slot, node, tables)
         except SqbError as error:
             errors.add(error)
         reads.append(source or (node.name if node is not None else ".".join(slot.parts)))
     errors.raise_any()
     named = tuple(sources[s.name.lower()] for s in query.slots if s.name.lower() in sources)
-    return ResolvedQuery(fill_references(query.runnable, query.slots, relations)[0], named, tuple(reads))
+    text, copied = fill_references(query.runnable, query.slots, relations)
+    # What is run in another form than it was written has no places.
+    places = asked if query.runnable == sql else None
+    return ResolvedQuery(text, named, tuple(reads), places, query, tuple(copied))
 
 
-def parse_reading(sql: str) -> Query | None:
+def parse_reading(sql: str, asked: AskedQuery | None = None) -> Query | None:
     """A query that only reads; None where only Spark can tell what it is. Anything else is refused."""
     from sqb.sql.analysis.parse import read_query  # loads sqlglot, which only queries need
 
     first = next((t.text.lower() for t in tokenize_code(sql) if t.kind == "word"), "")
     if first and first not in _READS:
-        raise CallError(
-            f"`sqb query` only reads, and {first.upper()} does more",
-            hint=_INSTEAD.get(first, "change tables through models; for anything else use Spark itself"),
-        )
+        raise _refuse_word(first)
     try:
         return read_query(sql, {})
     except QueryProblem as problem:
         if problem.kind in ("empty", "many"):
-            raise BadSql(problem.message, hint=problem.hint) from problem
+            at, evidence = (asked or AskedQuery.from_text(sql)).locate(problem.start, problem.end)
+            hint = "ask one query at a time" if problem.kind == "many" else problem.hint
+            raise BadSql(problem.message, at=at, hint=hint, evidence=evidence if sql.strip() else ()) from problem
         if problem.kind == "not a select" and first in ("with", "from"):
             raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
         return None
+
+
+def _refuse_word(first: str) -> CallError:
+    """Why what begins with a word is not run."""
+    near = None if first in _INSTEAD else next(iter(find_nearest(first, {*_READS, *_INSTEAD})), None)
+    if near is not None:
+        return CallError(f'no query begins with "{first}"', hint=f"did you mean {near.upper()}?")
+    return CallError(
+        f"`sqb query` only reads, and {first.upper()} does more",
+        hint=_INSTEAD.get(first, "change tables through models; for anything else use Spark itself"),
+    )
 
 
 def find_node(slot: Reference, tables: Tables) -> Node | None:
@@ -187,7 +220,7 @@ def find_node(slot: Reference, tables: Tables) -> Node | None:
     return None
 
 
-def _format_relation(sql: str, slot: Reference, node: Node | None, tables: Tables) -> str:
+def _format_relation(asked: AskedQuery, slot: Reference, node: Node | None, tables: Tables) -> str:
     catalog, existing = tables.catalog, tables.existing
     if node is not None:
         text = tables.node_text(node)
@@ -204,11 +237,9 @@ def _format_relation(sql: str, slot: Reference, node: Node | None, tables: Table
     if Relation.parse(".".join(parts)) in existing:
         return quote(catalog, *parts)
     if tables.strict and _is_unknown(parts, existing):
-        line = locate_offset(sql, slot.start, "", slot.end - slot.start)
-        shown = sql.split("\n")[line.line - 1]
-        evidence = () if len(shown) > _MAX_SHOWN else (shown, " " * (line.column - 1) + "^" * line.length)
+        at, evidence = asked.locate(slot.start, slot.end)
         hint = suggest_nearest(".".join(parts), _list_names(tables)) or "`sqb ls` lists what the project builds"
-        raise UnknownTable(f'nothing is called "{".".join(slot.parts)}"', hint=hint, evidence=evidence)
+        raise UnknownTable(f'nothing is called "{".".join(slot.parts)}"', at=at, hint=hint, evidence=evidence)
     return quote(*slot.parts)
 
 

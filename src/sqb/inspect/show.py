@@ -53,6 +53,8 @@ class UnbuiltTables:
     ctes: dict[str, str] = field(default_factory=dict)
     seeds: dict[str, Node] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    # The nodes whose definitions are read in the place of their tables.
+    replaced: set[str] = field(default_factory=set)
 
     def get_text(self, name: str) -> str:
         """What stands for a node or a source in a query."""
@@ -105,6 +107,7 @@ class UnbuiltTables:
 
     def _define(self, node: Node, build: Callable[[], str]) -> str:
         name = f"__sqb_{node.name.replace('.', '__')}"
+        self.replaced.add(node.name)
         if node.type == "seed":
             self.seeds[name] = node
         elif name not in self.ctes:
@@ -125,8 +128,15 @@ class UnbuiltTables:
         """A query with the CTEs that it needs before it."""
         if not self.ctes:
             return sql
+        return f"{self._format_ctes()}{sql}\n)"
+
+    def measure_ctes(self) -> int:
+        """How much of the text stands before a query that has them."""
+        return len(self._format_ctes()) if self.ctes else 0
+
+    def _format_ctes(self) -> str:
         defined = ",\n".join(f"{quote(name)} AS (\n{text}\n)" for name, text in self.ctes.items())
-        return f"WITH {defined}\n(\n{sql}\n)"
+        return f"WITH {defined}\n(\n"
 
     def register_seeds(self, session: Any) -> None:
         """Make the rows of seeds known to a session, as their files have them."""

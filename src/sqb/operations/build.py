@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sqb.environments.build.finalize import EnvironmentResult
     from sqb.lake.port import TableState
     from sqb.names import Relation
+    from sqb.plan.model import Plan
 
     # Who hears of a build, for as long as it lasts: opened only when something runs, with the number of nodes that are
     # to run and the event that asks the build to stop.
@@ -143,9 +144,20 @@ def execute_plan(
         report_empty_run(planned, result, listen_to)
         states, externals = seen.states, seen.externals
     else:
+        if due or _starts_spark(workspace, plan):
+            spark.refuse_unfit()
         environment = environment.begin_build()
         result, states, externals = _run_nodes(replace(planned, environment=environment), due, options, listen_to)
     return BuildOutcome(planned, result, bool(due), repaired, environment.finalize_build(result, states, externals))
+
+
+def _starts_spark(workspace: Workspace, plan: Plan) -> bool:
+    """Whether something runs that needs Spark, whatever comes of the nodes before it."""
+    from sqb.build.node.reuse import needs_spark  # a build with nothing to do goes without
+
+    nodes = workspace.project.nodes
+    running = (p for p in plan.nodes if p.action == "run" and not p.pending and p.name in nodes)
+    return any(needs_spark(p, nodes[p.name]) for p in running)
 
 
 def _repair_history(workspace: Workspace, lake: Lake, seen: LakeState) -> str:

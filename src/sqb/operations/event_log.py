@@ -54,10 +54,10 @@ def encode_event(event: Event) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class EventLog:
-    """Writes events to a stream as they happen, each with its time and the id of its run."""
+    """Writes events to a stream as they happen, each with its time and the id of its run; None before it has begun."""
 
     stream: TextIO
-    run_id: str
+    run_id: str | None
     stopping: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 

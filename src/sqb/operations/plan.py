@@ -199,7 +199,8 @@ def add_reader_notices(planned: PlannedWorkspace) -> Plan:
         texts = [f"{rename.text}; the next build renames it to {rename.relation}" for rename in renames]
         plan = replace(plan, warnings=(*plan.warnings, *texts))
     if not workspace.virtual.enabled and (orphans := find_orphans(workspace.project, lake)):
-        plan = replace(plan, warnings=(*plan.warnings, describe_orphans(orphans)))
+        is_new = any(node.reason == "First run" and node.type == "model" for node in plan.nodes)
+        plan = replace(plan, warnings=(*plan.warnings, describe_orphans(orphans, is_new)))
     if not plan.nothing_to_do:
         from sqb.build.kinds.cursor_origin import add_lost_history_notices
 

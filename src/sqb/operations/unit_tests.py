@@ -108,6 +108,7 @@ def _run_due(
     from sqb.build.events import Notice, Progress
     from sqb.build.unit_tests.run import UnitTests
 
+    spark.refuse_unfit()
     width, stop = workspace.concurrency or max(2, os.cpu_count() or 2), spark.stop_requested
     with listen_to(len(due), stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)

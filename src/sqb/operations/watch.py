@@ -12,6 +12,8 @@ from pathlib import Path
 
 from sqb.errors.base import SqbError, SqbErrors
 from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
+from sqb.names import Relation
 from sqb.project.files import Stamp, find_root, read_stamps
 from sqb.workspace import Workspace
 
@@ -30,6 +32,8 @@ class TableVersion:
     same_rows: tuple[int, ...]
     content: str
     rows: int | None
+    # The table; in a virtual environment each version of a model has its own.
+    relation: str = ""
 
     def has_rows_of(self, before: TableVersion) -> bool:
         """Whether the rows are those of another version."""
@@ -78,21 +82,37 @@ def _read(read: Callable[[Path], Stamps], root: Path, known: Stamps) -> Stamps:
         return known
 
 
-def read_versions(open_workspace: Callable[[], Workspace]) -> dict[str, TableVersion]:
-    """What the tables of a project hold now; nothing where its files are broken, or where there is no lake yet."""
+def read_versions(open_workspace: Callable[[], Workspace], virtual_env: str | None = None) -> dict[str, TableVersion]:
+    """What the tables of a project hold now; nothing where its files are broken, or where there is no lake yet.
+
+    Of a virtual environment, the tables that it shows.
+    """
     try:
         workspace = open_workspace()
-        lake = open_lake(workspace)
+        lake, nodes = _open_tables(workspace, virtual_env)
         pointers = lake.list_pointers()
-        nodes = {node.relation: node.name for node in workspace.project if node.kind != "view"}
         states = lake.read_tables(pointers[relation] for relation in nodes if relation in pointers)
     except (SqbError, SqbErrors):
         return {}
     return {
-        nodes[relation]: TableVersion(state.snapshot_id, state.same_rows, state.identity.content, state.rows)
+        nodes[relation]: TableVersion(
+            state.snapshot_id, state.same_rows, state.identity.content, state.rows, str(relation)
+        )
         for relation, state in states.items()
         if state.snapshot_id is not None and not state.is_view
     }
+
+
+def _open_tables(workspace: Workspace, virtual_env: str | None) -> tuple[Lake, Mapping[Relation, str]]:
+    """The lake, and the names of the nodes by their tables."""
+    if not workspace.virtual.enabled:
+        return open_lake(workspace), {node.relation: node.name for node in workspace.project if node.kind != "view"}
+    from sqb.environments.session import open_session  # only projects with environments load their database
+
+    session = open_session(workspace, virtual_env)
+    nodes = workspace.project.nodes
+    shown = ((name, ref.binding) for name, ref in session.refs.items() if name in nodes and nodes[name].kind != "view")
+    return session.lake, {binding.relation: name for name, binding in shown if binding.relation is not None}
 
 
 def list_changed_tables(

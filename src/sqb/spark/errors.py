@@ -37,7 +37,10 @@ _PLACE_OF_PARSER = re.compile(r"\(line (\d+), pos (\d+)\)")
 _CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z][\w$]*(?:Exception|Error)\b:?\s*")
 _CALLING = re.compile(r"^An error occurred while calling [^\n]*\n:\s*")
 _TASK_FAILED = re.compile(r"^Job aborted due to stage failure: .*?(?:\): |: (?=\[))", re.DOTALL)
-_END_OF_WORDS = re.compile(r"\n\s*at |\n== SQL|\nDriver stacktrace|\nCaused by:|; line \d+ pos \d+|\n\nJVM stacktrace")
+# The plan of a query that does not resolve follows a semicolon.
+_END_OF_WORDS = re.compile(
+    r"\n\s*at |\n== SQL|\nDriver stacktrace|\nCaused by:|; line \d+ pos \d+|\n\nJVM stacktrace|;\n(?='?[A-Z]\w+)"
+)
 _ADVICE = re.compile(
     r" If necessary set \S+ to \S+ to bypass this error\.?"
     r"| Please, refer to '[^']*' for a fix\.?"

@@ -40,7 +40,10 @@ def list_tables(root: Path) -> set[str]:
 def test_plan_and_janitor_show_them(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["plan"]) == 0
     text = "there are 2 tables of models that are gone: seeds.gone, seeds.renamed; `sqb drop` removes them"
-    assert text in capsys.readouterr().out
+    assert f"warning: {text}\n" in capsys.readouterr().out
+    write(project, {"models/m.sql": "SELECT id FROM kept"})
+    assert run(["plan"]) == 0
+    assert f"{text}; if a model was renamed, `renamed_from` in its header takes" in capsys.readouterr().out
     assert run(["janitor"]) == 0
     assert "seeds.gone: its model is gone; `sqb drop` removes it" in capsys.readouterr().out
     assert {"seeds.gone", "seeds.renamed", "seeds.foreign"} <= list_tables(project)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,17 @@ def test_objects_and_the_document(project: Path, capsys: pytest.CaptureFixture[s
 def test_wrong_calls(project: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
     assert run(["list", *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_ends_a_command_without_a_traceback(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    # What is not a terminal is written when its buffer is full, or when a command says so.
+    stream = os.fdopen(writer, "w", buffering=1)
+    monkeypatch.setattr("sys.stdout", stream)
+    code = run(["ls"])
+    with suppress(BrokenPipeError):
+        stream.close()
+    assert (code, capsys.readouterr().err) == (1, "")

@@ -59,12 +59,33 @@ def test_beside_a_document_events_are_on_standard_error(project: Path, capsys: p
 def test_mistakes_of_projects_and_calls(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["build", "-s", "nobody", "--log-format", "json"]) == 2
     result = capsys.readouterr()
-    (error,) = [e for e in read_events(result.out) if e["event"] == "error"]
+    begun, error, done = read_events(result.out)
     assert (error["code"], error["message"], result.err) == ("SQB-C003", 'nothing is called "nobody"', "")
+    assert error["ts"].endswith("Z") and begun["run_id"] == error["run_id"] == done["run_id"]
+    assert (done["event"], done["status"]) == ("run_done", "failed")
+    assert run(["build", "-s", "nobody", "--log-format", "json", "--json"]) == 2
+    result = capsys.readouterr()
+    assert [e["event"] for e in read_events(result.err)] == ["run_started", "error", "run_done"]
+    assert json.loads(result.out)["errors"][0]["code"] == "SQB-C003"
     write(project, {"seeds/b.csv": "id\n1\nx\n", "seeds/b.yml": "columns:\n  id: int\n"})
     assert run(["build", "--log-format", "json"]) == 2
     (error,) = read_events(capsys.readouterr().out)
     assert (error["event"], error["code"], error["file"], error["line"]) == ("error", "SQB-P012", "seeds/b.csv", 3)
+    assert error["run_id"] is None and error["ts"].endswith("Z")
+
+
+def test_ctrl_c_before_there_is_a_result_ends_the_log(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sqb.cli.commands.build.build.build_project", interrupt)
+    assert run(["build", "--log-format", "json"]) == 1
+    assert [(e["event"], e.get("status")) for e in read_events(capsys.readouterr().out)] == [
+        ("run_started", None),
+        ("run_done", "interrupted"),
+    ]
 
 
 def test_every_event_is_data_or_nothing() -> None:

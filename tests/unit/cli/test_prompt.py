@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import readline
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.cli import entry
 from sqb.cli.commands.inspect.prompt import Prompt, read_statements
+from sqb.cli.commands.inspect.prompt_line import History, find_completions
 from sqb.cli.commands.inspect.rows import RowsForm
 from sqb.cli.options import CommonOptions
 from sqb.operations.inspect.query import QueryOptions
@@ -20,7 +22,8 @@ from unit.folders import write
 def type_lines(*lines: str | type[BaseException]) -> list[str]:
     typed: Iterator[str | type[BaseException]] = iter((*lines, EOFError))
 
-    def ask(prompt: str) -> str:
+    def ask(prompt: str, is_first: bool) -> str:
+        assert prompt == ("dev> " if is_first else "...> ")
         line = next(typed)
         if isinstance(line, str):
             return line
@@ -37,6 +40,53 @@ def test_what_is_typed() -> None:
         "exit",
     ]
     assert type_lines("select 1", KeyboardInterrupt, "select 2;") == ["select 2;"]
+
+
+def test_queries_end_where_their_semicolons_are() -> None:
+    assert type_lines("select 1; select", "2; ;;", "select ';' as x;") == [
+        "select 1;",
+        "select\n2;",
+        "select ';' as x;",
+    ]
+    assert type_lines("select 1; -- done", "-- only this", "select 2; /* a", "; */ select 3;") == [
+        "select 1;",
+        "select 2;",
+        "/* a\n; */ select 3;",
+    ]
+    assert type_lines("select 1", "\\d", "+ 2;", "\\q") == ["\\d", "select 1\n+ 2;", "\\q"]
+
+
+def test_a_query_of_several_lines_comes_back_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = iter(["select 0;", "select 1", "  , 2;", "select 3 -- three", "+ 1;"])
+
+    def type_line(prompt: str) -> str:
+        line = next(typed, None)
+        if line is None:
+            raise EOFError
+        readline.add_history(line)
+        return line
+
+    monkeypatch.setattr("builtins.input", type_line)
+    readline.clear_history()
+    history = History()
+    list(read_statements(history.ask, "dev> ", history.join))
+    lines = [readline.get_history_item(n + 1) for n in range(readline.get_current_history_length())]
+    readline.clear_history()
+    assert lines == ["select 0;", "select 1   , 2;", "select 3 -- three", "+ 1;"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("FCT", ["fct_orders"]),
+        ("marts.f", ["marts.fct_orders"]),
+        ("o.tot", ["o.total"]),
+        ("o.", ["o.fct_orders", "o.total"]),
+        ("xyz", []),
+    ],
+)
+def test_what_tab_completes(text: str, expected: list[str]) -> None:
+    assert find_completions(text, ["fct_orders", "marts.fct_orders", "total"]) == expected
 
 
 @pytest.fixture
@@ -63,7 +113,7 @@ def test_commands_and_errors(prompt: Prompt, capsys: pytest.CaptureFixture[str])
 
 
 def test_names_to_complete(prompt: Prompt) -> None:
-    assert {"seeds.people", "name", "SELECT"} <= set(prompt.list_words())
+    assert {"seeds.people", "people", "name", "SELECT"} <= set(prompt.list_words())
 
 
 def test_a_prompt_is_not_handed_to_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

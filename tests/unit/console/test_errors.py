@@ -11,8 +11,9 @@ import pytest
 from sqb.cli import main
 from sqb.cli.commands.build.build import print_causes
 from sqb.console.errors import encode_errors, format_error
-from sqb.console.style import Paint
+from sqb.console.style import Paint, wrap_line
 from sqb.errors.base import Errors, SqbError, SqbErrors
+from sqb.errors.build import QueryFailed
 from sqb.errors.call import CallError
 from sqb.errors.project import BadSql, UnknownReference
 from sqb.names import At
@@ -180,3 +181,18 @@ def test_no_mistake_of_ours_repeats_a_secret(
     assert main.run(["build", "--debug"]) == 1
     captured = capsys.readouterr().err
     assert captured.count(f"ValueError: {HIDDEN}\n") == 2 and "hunter2" not in captured
+
+
+def test_links_take_no_room_where_lines_are_broken() -> None:
+    link = "\x1b]8;;file:///a/long/path/to/SQB-C003.html\x1b\\\x1b[31;1merror[SQB-C003]\x1b[0m\x1b]8;;\x1b\\"
+    line = f'{link}: \x1b[1mnothing is called "fct_orderz"\x1b[0m'
+    width = len('error[SQB-C003]: nothing is called "fct_orderz"')
+    assert list(wrap_line(line, width)) == [line]
+    assert len(list(wrap_line(line, width - 1))) == 2
+
+
+def test_a_place_in_a_query_of_its_own_is_shown_once(plain: Paint) -> None:
+    shown = QueryFailed("wrong", at=At("", 1, 8, 2), evidence=("SELECT ab", "       ^^"))
+    assert list(format_error(shown, None, plain)) == ["error[SQB-B001]: wrong", "  SELECT ab", "         ^^"]
+    cut = QueryFailed("wrong", at=At("", 1, 800, 2))
+    assert list(format_error(cut, None, plain)) == ["error[SQB-B001]: line 1, column 800: wrong"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from sqb.cli.main import run
 from sqb.errors.base import SqbError, SqbErrors
 from sqb.errors.call import CallError, NotBuilt, UnknownTable
-from sqb.inspect.query import Tables, fill_tables
-from sqb.names import Relation
+from sqb.inspect.asked_query import AskedQuery
+from sqb.inspect.query import ResolvedQuery, Tables, fill_tables
+from sqb.names import At, Relation
 from sqb.workspace import open_workspace
 from unit.folders import write
 
@@ -85,6 +87,7 @@ def test_a_model_that_is_not_built(tables: Tables) -> None:
         ("USE staging", "and USE does more", "write the schema before the table"),
         ("MODEL (kind view); SELECT 1", "and MODEL does more", "`sqb show NAME`"),
         ("VACUUM x", "and VACUUM does more", "for anything else use Spark itself"),
+        ("selec 1", 'no query begins with "selec"', "did you mean SELECT?"),
     ],
 )
 def test_what_is_refused(tables: Tables, sql: str, message: str, hint: str) -> None:
@@ -105,6 +108,7 @@ def test_what_is_refused(tables: Tables, sql: str, message: str, hint: str) -> N
         (["query", "SELECT 1", "-o", "x.xls"], "x.xls: its name tells no format"),
         (["query", "SELECT 1", "-o", "no/x.csv"], "there is no folder no"),
         (["query", "q.sql"], 'nothing is called "nobody"'),
+        (["query", "SELECT id FROM people; SELECT 2"], "a second statement begins here"),
         (["show"], "name a model, or give a query with --inline"),
         (["show", "big", "--inline", "SELECT 1"], "name a model, or give a query with --inline"),
         (["show", "big", "-s", "names"], "MODEL and --select name two models"),
@@ -139,3 +143,57 @@ def test_the_mistakes_of_a_model_are_told_before_spark_starts(tmp_path: Path) ->
 def test_two_forms_of_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["query", "SELECT 1", "--csv", "--json"]) == 2
     assert "--csv and --json are two forms of the rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["query"], ["show", "--inline"]])
+@pytest.mark.parametrize(
+    ("sql", "code", "message", "line", "shown"),
+    [
+        ("SELECT id,\n\tnmae\nFROM people", "SQB-S006", 'unknown column "nmae"', 2, ("\tnmae", "\t^^^^")),
+        ("SELECT p.nmae FROM names p", "SQB-S006", 'unknown column "p.nmae"', 1, None),
+        ("SELECT lenght(name) FROM people", "SQB-S008", 'unknown function "lenght"', 1, None),
+        ("SELECT id FROM people;\nSELECT 2", "SQB-S004", "a second statement begins here", 2, ("SELECT 2", "^^^^^^")),
+        ("SELECT *\nFROM peple", "SQB-C009", 'nothing is called "peple"', 2, ("FROM peple", "     ^^^^^")),
+    ],
+)
+def test_mistakes_are_reported_with_their_places_before_spark_starts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    sql: str,
+    code: str,
+    message: str,
+    line: int,
+    shown: tuple[str, str] | None,
+) -> None:
+    files = {**FILES, "models/staging/names.sql": "MODEL (kind view);\nSELECT id FROM people"}
+    root = write(tmp_path, files)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr("sys.argv", ["sqb"])
+    assert run(["build", "-s", "people"]) == 0
+    if "names" in sql and words == ["query"]:
+        code, message = "SQB-C006", "staging.names is not built in the target dev"
+    capsys.readouterr()
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    assert run([*words, sql]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"error[{code}]: {message}")
+    if shown is not None:
+        assert "".join(f"  {text}\n" for text in shown) in printed
+    assert run([*words, sql, "--json"]) == 2
+    (error,) = json.loads(capsys.readouterr().out)["errors"]
+    assert (error["code"], error["file"]) == (code, None) and (code == "SQB-C006" or error["line"] == line)
+
+
+def test_places_behind_replaced_names_and_before_ctes() -> None:
+    asked = AskedQuery.from_text("SELECT a,\n  1 / 0 FROM people")
+    text = "WITH x AS (\n1\n)\n(\nSELECT a,\n  1 / 0 FROM `lake`.`seeds`.`people`\n)"
+    lead = text.index("SELECT")
+    copied = ((0, 0, 23), (23 + 23, 29, 0))
+    query = ResolvedQuery(text, asked=asked, copied=copied, lead=lead)
+    start = text.index("1 / 0")
+    at, evidence = query.locate(start, start + 5)
+    assert (at, evidence) == (At("", 2, 3, 5), ("  1 / 0 FROM people", "  ^^^^^"))
+    assert str(at) == "line 2, column 3"
+    assert query.locate(0, 4) == (None, ())

@@ -59,6 +59,11 @@ def test_an_unknown_failure_keeps_its_words_and_loses_its_stack() -> None:
     assert explain_failure(error, "SELECT 1").message == "Cannot do this"
 
 
+def test_the_plan_of_a_query_is_not_shown() -> None:
+    error = RuntimeError('[DATATYPE_MISMATCH.X] Cannot resolve "a".;\n\'Project [_0#1 AS a#2]\n+- OneRowRelation\n')
+    assert explain_failure(error, "SELECT a").message == 'Cannot resolve "a"'
+
+
 def test_a_place_in_a_dump_is_found_in_the_sql() -> None:
     error = RuntimeError("[SOME_CONDITION] It went wrong. SQLSTATE: 21000 (line 2, pos 7)\n\n== SQL ==\nSELECT\n")
     failure = explain_failure(error, "SELECT\n  a, b_c\nFROM t")

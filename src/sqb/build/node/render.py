@@ -5,7 +5,6 @@ Views are read by their query and not by their name, so that what they read is p
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from sqb.names import Relation, quote
 from sqb.plan.observed import build_version_relation
 from sqb.project.models.cursor import HIGHEST, LOWEST, format_literal, get_cursor_type
 from sqb.sql.text.cursor_calls import END, START, iter_cursor_calls
-from sqb.sql.text.spans import Reference, fill_references
+from sqb.sql.text.spans import Reference, fill_references, trace_copy
 from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 from sqb.types.format import format_sql_type
 from sqb.types.iceberg import read_stored_type
@@ -37,9 +36,7 @@ class Rendered:
 
     def map_offset(self, offset: int) -> int:
         """The offset in the model's query behind an offset of the SQL that was run."""
-        index = bisect_right([at for at, _, _ in self.copied], offset) - 1
-        at, origin, length = self.copied[max(index, 0)]
-        return origin + min(max(offset - at, 0), length)
+        return trace_copy(self.copied, offset)
 
 
 def render_query(

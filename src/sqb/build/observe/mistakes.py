@@ -97,9 +97,13 @@ def has_own_rules(workspace: Workspace) -> bool:
 def build_errors(workspace: Workspace, node: Node, problems: Iterable[Problem]) -> Iterator[SqbError]:
     """The mistakes in a model's query as errors with their places in its file."""
     for problem in problems:
-        if _is_ansi(workspace) or problem.kind not in _OF_TYPES:
-            at = locate_problem(workspace.root, node, problem)
-            yield _ERRORS[problem.kind](problem.message, at=at, hint=problem.hint)
+        if (error := choose_error(workspace, problem)) is not None:
+            yield error(problem.message, at=locate_problem(workspace.root, node, problem), hint=problem.hint)
+
+
+def choose_error(workspace: Workspace, problem: Problem) -> type[SqlProblem] | None:
+    """The error for a mistake; None where the project's settings make it none."""
+    return _ERRORS[problem.kind] if _is_ansi(workspace) or problem.kind not in _OF_TYPES else None
 
 
 def _is_ansi(workspace: Workspace) -> bool:

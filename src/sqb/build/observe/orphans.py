@@ -48,12 +48,12 @@ def _is_internal(relation: Relation) -> bool:
     return relation.name in STATE_TABLES or relation.schema == STAGE_SCHEMA or is_state_schema(relation.schema)
 
 
-def describe_orphans(orphans: tuple[Orphan, ...]) -> str:
-    """That there are some, on one line."""
+def describe_orphans(orphans: tuple[Orphan, ...], has_new_models: bool) -> str:
+    """That there are some, on one line; one of the models that are new may be one of them under another name."""
     few = ", ".join(str(orphan.relation) for orphan in orphans[:3])
     more = f" and {len(orphans) - 3} more" if len(orphans) > 3 else ""
     what = "a table" if len(orphans) == 1 else f"{len(orphans)} tables"
     are = "is" if len(orphans) == 1 else "are"
-    return (
-        f"there {are} {what} of models that are gone: {few}{more}; `sqb drop` removes {'it' if are == 'is' else 'them'}"
-    )
+    them = "it" if are == "is" else "them"
+    renamed = "; if a model was renamed, `renamed_from` in its header takes its table along" if has_new_models else ""
+    return f"there {are} {what} of models that are gone: {few}{more}; `sqb drop` removes {them}{renamed}"

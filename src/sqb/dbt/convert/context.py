@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqb.dbt.convert.jinja import expressions as e
 from sqb.dbt.convert.jinja.evaluate import Evaluator, Macro, Members, Package
 from sqb.dbt.convert.jinja.problems import Unconvertible
+from sqb.dbt.convert.jinja.template import parse_template
 from sqb.dbt.convert.jinja.values import UNDEFINED
 from sqb.dbt.convert.macros import MacroWriter
 from sqb.dbt.convert.marks import Environment, MacroCall, Marks, Relation, This, Variable
+
+# Hears what is worth a look, why, and where it is.
+Note = Callable[[str, str, tuple[str, int]], None]
 
 # What dbt's own macros write for Spark, by their names.
 _CROSS_DATABASE: Mapping[str, Callable[..., str]] = {
@@ -39,7 +44,6 @@ _ASKS_DATABASE = frozenset(
     ("run_query", "statement", "load_result", "load_relation", "graph", "dbt_utils.get_column_values", "dbt_utils.star")
 )
 _ONLY_DBT = {
-    "target": "what a model is does not depend on the target here",
     "model": "only dbt knows it",
     "run_started_at": "a query may use current_timestamp()",
     "invocation_id": "only dbt knows it",
@@ -73,12 +77,13 @@ class Library:
         macros: Mapping[tuple[str, str], Macro],
         variables: Mapping[str, Any],
         target: Mapping[str, Any],
+        packages: Collection[str] = (),
     ) -> None:
         self.name = name
         self.macros = macros
         self.variables = variables
         self.target = target
-        self.packages = {name, "dbt", "dbt_utils", *(package for package, _ in macros)}
+        self.packages = {name, "dbt", "dbt_utils", *packages, *(package for package, _ in macros)}
         self.relations: dict[str, Relation] = {}
         self.sources: dict[tuple[str, str], Relation] = {}
         self.writer = MacroWriter()
@@ -97,7 +102,7 @@ class FileContext:
         self,
         library: Library,
         is_incremental: bool = False,
-        note: Callable[[str, str], None] = lambda what, why: None,
+        note: Note = lambda what, why, place: None,
         values: Mapping[str, Any] | None = None,
         marks: Marks | None = None,
     ) -> None:
@@ -106,9 +111,13 @@ class FileContext:
         self.config: dict[str, Any] = {}
         self.refs: list[str] = []
         self.asked_incremental = False
+        self.place = ("", 1)
         self._is_incremental = is_incremental
-        self._note = note
+        self._report = note
         self._values = values or {}
+
+    def _note(self, what: str, why: str) -> None:
+        self._report(what, why, self.place)
 
     def find(self, name: str) -> object:
         """The value of a name."""
@@ -138,6 +147,8 @@ class FileContext:
                 return Members("config", members, self._configure)
             case "this":
                 return self.marks.add(This())
+            case "target":
+                return self._describe_target()
             case "execute":
                 return True
             case "adapter":
@@ -191,6 +202,11 @@ class FileContext:
         given = (*call.arguments[1:], *(value for name, value in call.named if name == "default"))
         return [evaluator.evaluate(argument, {}) for argument in given]
 
+    def _describe_target(self) -> Members:
+        target = self.library.target
+        self._note("target", f"the text for the target {target.get('name')} is taken, whatever the target is here")
+        return Members("target", {**target, "profile_name": self.library.name, "threads": 1})
+
     def _ref(self, *names: str, **_: Any) -> str:
         name = names[-1]
         relation = self.library.relations.get(name)
@@ -237,6 +253,23 @@ class FileContext:
         if macro_namespace in (None, "dbt") and macro_name in _CROSS_DATABASE:
             return _CROSS_DATABASE[macro_name]
         raise Unconvertible(f"adapter.dispatch('{macro_name}')", "no file has it for Spark, and none a default")
+
+
+class SettingContext(FileContext):
+    """What a setting asks for: its value counts, so that nothing in it stays open."""
+
+    def mark_output(self, expression: e.Expression, render: Callable[[], str]) -> str | None:
+        """Nothing: what is printed is its value."""
+        return None
+
+
+def evaluate_setting(library: Library, text: str, note: Note = lambda what, why, place: None) -> Any:
+    """The value of a setting that is written in Jinja, as dbt takes it; raises Unconvertible."""
+    context = SettingContext(library, note=note, values={"target": library.target})
+    value = Evaluator(context, "").render(parse_template(text)).strip()
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    return int(value) if re.fullmatch(r"-?\d+", value) else value
 
 
 def _refuse(message: object = "") -> str:

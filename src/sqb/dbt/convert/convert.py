@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sqb.dbt.convert.checks import CheckConverter, Input, NodeChecks, list_tests
-from sqb.dbt.convert.context import FileContext, Library
+from sqb.dbt.convert.context import FileContext, Library, evaluate_setting
 from sqb.dbt.convert.documents import write_settings, write_yaml
 from sqb.dbt.convert.header import write_comment, write_header
-from sqb.dbt.convert.jinja.evaluate import Evaluator
+from sqb.dbt.convert.jinja.evaluate import Evaluator, Members
 from sqb.dbt.convert.jinja.problems import Unconvertible
 from sqb.dbt.convert.jinja.template import list_definitions, parse_template
 from sqb.dbt.convert.marks import Relation
@@ -57,10 +57,12 @@ class _Converter:
         self.report = report
         self.files: dict[str, str] = {}
         self.target = _read_target(project)
-        self.library = Library(project.name, project.macros, project.variables, self.target)
+        self.library = Library(project.name, project.macros, project.variables, self.target, project.packages)
         self.snapshots = self._list_snapshots()
         self.renderer = Renderer(self.library, report, bool(self.snapshots))
         self.models: dict[str, ConvertedModel] = {}
+        # The tables of sources that seeds have which are switched off.
+        self.stand_ins: dict[str, str] = {}
 
     def convert(self) -> Conversion:
         """Everything, in the order in which one needs the other."""
@@ -68,7 +70,7 @@ class _Converter:
         self._convert_models()
         self._convert_seeds()
         checks = self._convert_tests()
-        tests = convert_unit_tests(self.project, self.library.relations, self.report)
+        tests = convert_unit_tests(self.project, self.library.relations, self.library.sources, self.report)
         if tests:
             self.files["tests/unit_tests.yml"] = write_yaml({"tests": tests})
         exposures = read_exposures(self.project, self.report)
@@ -116,6 +118,7 @@ class _Converter:
             relations.setdefault(name, Relation(name, f"snapshots.{name}"))
         self.library.sources, declared = read_sources(self.project, self._read_schema, self.report)
         own = {f"{self.target['schema']}.{name}".lower(): relation for name, relation in relations.items()}
+        own |= self._list_seeds_elsewhere()
         for key, source in self.library.sources.items():
             # What the project builds itself is not a source here.
             self.library.sources[key] = own.get(source.name.lower(), source)
@@ -125,10 +128,21 @@ class _Converter:
         for path, sources in declared.items():
             self.files[path] = write_yaml({"sources": sources})
 
+    def _list_seeds_elsewhere(self) -> dict[str, Relation]:
+        """The seeds with a schema of their own, by their tables; those that are switched off stand for sources."""
+        seeds = {}
+        for file in self.project.files["seeds"]:
+            settings = self._read_seed_settings(file)
+            table = f"{settings.get('schema') or self.target['schema']}.{settings.get('alias') or file.stem}".lower()
+            if settings.get("enabled") is not False:
+                seeds[table] = self.library.relations[file.stem]
+            elif any(source.name.lower() == table for source in self.library.sources.values()):
+                self.stand_ins[file.stem] = table
+        return seeds
+
     def _read_schema(self, text: str) -> str:
         """The schema of a source, which may be written in Jinja; raises Unconvertible."""
-        context = FileContext(self.library, values={"target": self.target})
-        return Evaluator(context, "").render(parse_template(text)).strip()
+        return str(evaluate_setting(self.library, text))
 
     def _convert_models(self) -> None:
         converter = ModelConverter(self.project, self.renderer, self.report, self._name_schema)
@@ -154,18 +168,44 @@ class _Converter:
         for definition in definitions:
             self.models[definition.name] = converter.convert_snapshot(file, definition)
 
-    def _name_schema(self, custom: str) -> str:
-        """The schema that dbt gives to a model with a `schema` of its own."""
+    def _name_schema(self, custom: str, node: Mapping[str, str]) -> str:
+        """The schema that dbt gives to a node with a `schema` of its own."""
         macro = self.library.find_macro(None, "generate_schema_name")
         usual = f"{self.target['schema']}_{custom.strip()}"
         if macro is None:
             return usual
         try:
             context = FileContext(self.library, values={"target": self.target})
-            return str(Evaluator(context, macro.file).call_macro(macro, (custom, None), {})).strip() or usual
+            return (
+                str(Evaluator(context, macro.file).call_macro(macro, (custom, Members("node", node)), {})).strip()
+                or usual
+            )
         except Unconvertible as problem:
             self.report.note(macro.file, problem.line, f"generate_schema_name: {problem.what}", f"{usual} is taken")
             return usual
+
+    def _read_seed_settings(self, file: SourceFile) -> dict[str, Any]:
+        """What dbt_project.yml and the properties of a seed set, with the schema that it is in."""
+        project = self.project
+        levels = list_folder_settings(project.settings.get("seeds"), project.name, file.folders, file.stem)
+        written = project.properties.get("seeds", {}).get(file.stem)
+        config = written.values.get("config") if written is not None else None
+        merged = merge_settings([*(s for _, s in levels), config if isinstance(config, dict) else {}])
+        settings = {key: self._evaluate(key, value) for key, value in merged.items()}
+        if settings.get("schema"):
+            node = {"resource_type": "seed", "name": file.stem}
+            settings["schema"] = self._name_schema(str(settings["schema"]), node)
+        return settings
+
+    def _evaluate(self, key: str, value: Any) -> Any:
+        """A setting of seeds; None where only dbt knows it."""
+        if not isinstance(value, str) or "{{" not in value:
+            return value
+        try:
+            return self.renderer.evaluate_setting(key, value, "dbt_project.yml", self.project.lines.get("seeds", 1))
+        except Unconvertible as problem:
+            self.report.leave_out(problem.file, problem.line, f"{problem.what} (for seeds)", problem.why)
+            return None
 
     def _convert_seeds(self) -> None:
         for file in self.project.files["seeds"]:
@@ -173,27 +213,18 @@ class _Converter:
                 self.report.leave_out(file.path, 1, f"the seed {file.stem}", "names have letters, digits and _ here")
                 continue
             written = self.project.properties.get("seeds", {}).get(file.stem)
-            levels = [
-                s
-                for _, s in list_folder_settings(
-                    self.project.settings.get("seeds"), self.project.name, file.folders, file.stem
-                )
-            ]
-            config = written.values.get("config") if written is not None else None
-            settings = merge_settings([*levels, config if isinstance(config, dict) else {}])
+            settings = self._read_seed_settings(file)
             document = describe_seed(file, settings, written, self.report)
             description = written.values.get("description") if written is not None else None
             extra: dict[str, Any] = {}
             if isinstance(description, str) and description and "{{" not in description:
                 extra["description"] = " ".join(description.split())
-            if settings.get("tags"):
-                extra["tags"] = settings["tags"]
-            if settings.get("schema"):
-                extra["schema"] = self._name_schema(str(settings["schema"]))
-            if settings.get("alias"):
-                extra["alias"] = settings["alias"]
+            extra |= {key: settings[key] for key in ("tags", "schema", "alias") if settings.get(key)}
             if settings.get("enabled") is False:
                 extra["enabled"] = False
+                if (source := self.stand_ins.get(file.stem)) is not None:
+                    why = f"it is switched off; to build {source} from it, set `enabled` and remove that source"
+                    self.report.note(file.path, 1, f"the seed {file.stem}", why)
             base = "/".join(("seeds", *file.folders, file.stem))
             self.files[f"{base}.csv"] = file.text
             self.files[f"{base}.yml"] = write_yaml({**extra, **document})

@@ -36,6 +36,8 @@ _HANDLED = (
     ),
     *("description", "full_refresh", "location_root", "name", "relation", "packages", "submission_method"),
 )
+# Settings that are a value and no part of a query.
+_VALUES = frozenset(("enabled", "schema", "alias", "materialized", "group"))
 
 
 @dataclass
@@ -61,7 +63,11 @@ class ModelConverter:
     """Converts the models and snapshots of a project."""
 
     def __init__(
-        self, project: DbtProject, renderer: Renderer, report: Report, name_schema: Callable[[str], str]
+        self,
+        project: DbtProject,
+        renderer: Renderer,
+        report: Report,
+        name_schema: Callable[[str, Mapping[str, str]], str],
     ) -> None:
         self._project = project
         self._renderer = renderer
@@ -73,7 +79,8 @@ class ModelConverter:
         written = self._project.properties.get("models", {}).get(file.stem)
         model = ConvertedModel(file.stem, path, file.path, original=file.text)
         if file.path.endswith(".py"):
-            return self._give_up(model, 1, "a model in Python", "it is a function in python/*.py here, with @model")
+            why = "it is a function in python/models/ here: @model, `ctx.ref` for `dbt.ref`, `ctx.spark` for `session`"
+            return self._give_up(model, 1, "a model in Python", why)
         try:
             rendered = self._renderer.render_model(file.text, file.path)
             self._fill(model, rendered, self._merge("models", file, written, rendered.config), written)
@@ -125,12 +132,14 @@ class ModelConverter:
             levels.append({key: values[key] for key in ("tags", "docs", "meta") if key in values})
             levels.append(config if isinstance(config, dict) else {})
         merged = merge_settings([*levels, own])
-        return {key: self._render_value(value, written, file.path) for key, value in merged.items()}
+        return {key: self._render_value(key, value, written, file.path) for key, value in merged.items()}
 
-    def _render_value(self, value: Any, written: Property | None, file: str) -> Any:
+    def _render_value(self, key: str, value: Any, written: Property | None, file: str) -> Any:
         """A setting whose text has Jinja, as dbt_project.yml may have it; hooks are rendered when they are written."""
         if isinstance(value, str) and "{{" in value and "this" not in value:
             place, line = (written.file, written.line) if written is not None else (file, 1)
+            if key in _VALUES:
+                return self._renderer.evaluate_setting(key, value, place, line)
             return self._renderer.render_text(value, place, line)
         return value
 
@@ -203,7 +212,9 @@ class ModelConverter:
         if header.get("alias") == model.name:
             del header["alias"]
         if settings.get("schema") or settings.get("whole_schema"):
-            header["schema"] = settings.get("whole_schema") or self._name_schema(str(settings["schema"]))
+            header["schema"] = settings.get("whole_schema") or self._name_schema(
+                str(settings["schema"]), {"resource_type": "model", "name": model.name}
+            )
         properties = settings.get("tblproperties")
         if isinstance(properties, dict) and header.get("kind") != "view":
             header["table_properties"] = properties

@@ -72,6 +72,8 @@ class DbtProject:
     macros: Mapping[tuple[str, str], Macro]
     generic_tests: Mapping[tuple[str, str], Macro]
     docs: Mapping[str, str] = field(default_factory=dict)
+    # The packages that packages.yml names, installed or not.
+    packages: frozenset[str] = frozenset()
 
     @property
     def variables(self) -> dict[str, Any]:
@@ -103,7 +105,20 @@ def read_project(root: Path, report: Report) -> DbtProject:
         macros=macros,
         generic_tests=tests,
         docs=_read_docs(root, settings, report),
+        packages=frozenset(_iter_packages(root)),
     )
+
+
+def _iter_packages(root: Path) -> Iterator[str]:
+    """The names by which macros of packages are called, as far as their addresses tell."""
+    for file in ("packages.yml", "dependencies.yml"):
+        document = read_yaml(root / file, file, Errors()) if (root / file).is_file() else None
+        listed = to_plain_value(document) if document is not None else None
+        for entry in (listed.get("packages") or []) if isinstance(listed, dict) else []:
+            address = next((entry[key] for key in ("package", "git", "local") if entry.get(key)), "")
+            yield (
+                str(address).rstrip("/").rpartition("/")[2].removesuffix(".git").removeprefix("dbt-").replace("-", "_")
+            )
 
 
 def _read_document(root: Path, path: Path, report: Report) -> Entry | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.dbt.convert.context import FileContext, Library
+from sqb.dbt.convert.context import FileContext, Library, Note, evaluate_setting
 from sqb.dbt.convert.incremental import Cursor, find_cursor
 from sqb.dbt.convert.jinja.evaluate import Evaluator, Macro
 from sqb.dbt.convert.jinja.problems import Unconvertible
@@ -66,6 +66,15 @@ class Renderer:
         except Unconvertible as problem:
             raise Unconvertible(problem.what, problem.why, file, line) from None
 
+    def evaluate_setting(self, key: str, text: str, file: str, line: int) -> Any:
+        """The value of a setting; raises Unconvertible with a place."""
+        try:
+            return evaluate_setting(
+                self.library, text, lambda what, why, _: self._report.note(file, line, f"`{key}`: {what}", why)
+            )
+        except Unconvertible as problem:
+            raise Unconvertible(f"`{key}`: {problem.what}", problem.why, file, line) from None
+
     def render_test(self, macro: Macro, arguments: Mapping[str, Any], where: str) -> Rendered:
         """The query of a generic test, for the relation that it is about."""
         marks = Marks()
@@ -102,8 +111,8 @@ class Renderer:
     def _open(self, file: str, marks: Marks, is_incremental: bool = False) -> FileContext:
         return FileContext(self.library, is_incremental, self._noting(file), marks=marks)
 
-    def _noting(self, file: str) -> Callable[[str, str], None]:
-        return lambda what, why: self._report.note(file, 1, what, why)
+    def _noting(self, file: str) -> Note:
+        return lambda what, why, place: self._report.note(place[0] or file, place[1], what, why)
 
     def _finish(self, raw: str, marks: Sequence[Mark], file: str, this: str | None) -> str:
         sql = self._resolve(raw, marks, file, this)

@@ -38,7 +38,9 @@ class Report:
         self._remarks[Remark(file, max(line, 1), what, why, is_left_out=True)] = None
 
     def note(self, file: str, line: int, what: str, why: str) -> None:
-        """Something was converted, and is worth a look."""
+        """Something was converted, and is worth a look: the first time that it is in a file."""
+        if any((r.file, r.what, r.why, r.is_left_out) == (file, what, why, False) for r in self._remarks):
+            return
         self._remarks[Remark(file, max(line, 1), what, why, is_left_out=False)] = None
 
     def list_remarks(self) -> tuple[Remark, ...]:

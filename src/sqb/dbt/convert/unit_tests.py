@@ -15,18 +15,23 @@ _REF = re.compile(r"ref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]\s*\
 _SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]\s*\)")
 
 
-def convert_unit_tests(project: DbtProject, relations: Mapping[str, Relation], report: Report) -> list[dict[str, Any]]:
+Sources = Mapping[tuple[str, str], Relation]
+
+
+def convert_unit_tests(
+    project: DbtProject, relations: Mapping[str, Relation], sources: Sources, report: Report
+) -> list[dict[str, Any]]:
     """The tests that have a counterpart here."""
     tests = []
     for name, written in project.properties.get("unit_tests", {}).items():
         try:
-            tests.append(_convert(name, written, relations))
+            tests.append(_convert(name, written, relations, sources))
         except Unconvertible as problem:
             report.leave_out(written.file, written.line, f"the unit test {name}: {problem.what}", problem.why)
     return tests
 
 
-def _convert(name: str, written: Property, relations: Mapping[str, Relation]) -> dict[str, Any]:
+def _convert(name: str, written: Property, relations: Mapping[str, Relation], sources: Sources) -> dict[str, Any]:
     values = written.values
     model = str(values.get("model"))
     if model not in relations:
@@ -40,18 +45,20 @@ def _convert(name: str, written: Property, relations: Mapping[str, Relation]) ->
     if overrides.get("vars"):
         test["vars"] = overrides["vars"]
     test["given"] = {
-        _name_input(str(given.get("input")), relations): _read_rows(given) for given in values.get("given") or ()
+        _name_input(str(given.get("input")), relations, sources): _read_rows(given)
+        for given in values.get("given") or ()
     }
     test["expect"] = _read_rows(values.get("expect") or {})
     return test
 
 
-def _name_input(text: str, relations: Mapping[str, Relation]) -> str:
+def _name_input(text: str, relations: Mapping[str, Relation], sources: Sources) -> str:
     ref, source = _REF.fullmatch(text.strip()), _SOURCE.fullmatch(text.strip())
     if ref is not None and ref[1] in relations:
         return relations[ref[1]].qualified
     if source is not None:
-        return f"{source[1]}.{source[2]}"
+        declared = sources.get((source[1], source[2]))
+        return declared.qualified if declared is not None else f"{source[1]}.{source[2]}"
     raise Unconvertible(f"the input {text}", "it is not a model, a seed or a source of the project")
 
 

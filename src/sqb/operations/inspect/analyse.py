@@ -11,7 +11,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.build.unit_tests.execute import format_rows, strip_arguments
 from sqb.compile.model import Node
-from sqb.errors.base import SqbError
+from sqb.errors.base import SqbError, flatten
 from sqb.operations.environment import BuildEnvironment
 from sqb.operations.inspect.validate import BROKEN
 from sqb.plan.node_columns import read_table_columns
@@ -28,8 +28,12 @@ def analyse_models(
     environment.lake.ensure_schemas(())  # Spark opens the catalog, which may not be there yet
     analysis = _Analysis(workspace, seen, wrong, spark)
     try:
+        if any(node.type == "model" for node in workspace.project):
+            spark.session()
         for node in workspace.project:
             analysis.add(node)
+    except SqbError as error:  # there is no Spark
+        return analysis.count, [*analysis.errors, *flatten(error)]
     finally:
         spark.stop()
     return analysis.count, analysis.errors

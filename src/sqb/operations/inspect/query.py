@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from sqb.compile.model import Project
 from sqb.errors.base import SqbError
 from sqb.errors.build import QueryFailed
 from sqb.operations.environment import open_read_only
-from sqb.operations.inspect.write_rows import check_output, write_rows
+from sqb.operations.inspect.write_rows import check_output, encode_value, number_repeated, write_rows
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ class QueryResult:
         """What `sqb query --json` prints."""
         if self.output is not None:
             return {"columns": list(self.columns), "output": str(self.output), "rows_written": self.written}
-        names = _number_repeated(self.columns)
-        rows = [dict(zip(names, (_encode_value(v) for v in row), strict=True)) for row in self.rows]
+        names = number_repeated(self.columns)
+        rows = [dict(zip(names, map(encode_value, row), strict=True)) for row in self.rows]
         return {"columns": list(self.columns), "rows": rows}
 
 
@@ -74,13 +74,19 @@ def run_query(
     is_last: bool = True,
 ) -> QueryResult:
     """Run one query, which can only read; `spark` is stopped, unless more queries follow."""
+    from sqb.build.observe.columns import observe_columns
+    from sqb.inspect.asked_query import AskedQuery
     from sqb.inspect.query import expand_functions, resolve_query  # reads SQL
+    from sqb.inspect.query_mistakes import refuse_query_mistakes
 
     opened, lake = open_read_only(workspace, options.virtual_env, as_shown=True)
     started_at = time.monotonic()
     seen = observe_lake(opened, lake)
     called = expand_functions(options.sql, opened.project, opened.root)
-    query = resolve_query(called.text, opened, lake, seen.files, strict=not spark.has_given_session)
+    asked = AskedQuery(options.sql, called.pieces)
+    query = resolve_query(called.text, opened, lake, seen.files, not spark.has_given_session, asked)
+    if not spark.has_given_session:  # which may know other tables and functions
+        refuse_query_mistakes(opened, query, observe_columns(opened, seen, frozenset()))
     # Functions are made known to a session when it is made: one that stays needs all of them.
     functions: Collection[str] = called.functions if is_last else [f.name for f in opened.project.functions]
     try:
@@ -120,12 +126,15 @@ def run_resolved(
         raise
     except Exception as error:
         failure = explain_failure(error, query.text)
-        raise QueryFailed(failure.message, hint=failure.hint) from error
+        at, evidence = query.locate(failure.start, failure.stop) if failure.start >= 0 else (None, ())
+        raise QueryFailed(failure.message, at=at, hint=failure.hint, evidence=evidence) from error
 
 
 def _collect(frame: Any, options: QueryOptions, started_at: float) -> QueryResult:
     from sqb.spark.data.frames import collect_arrow, collect_rows
+    from sqb.spark.data.portable import make_portable
 
+    frame = make_portable(frame, is_for_file=options.output is not None)
     if options.output is not None:
         columns, count = write_rows(collect_arrow(frame, options.limit), options.output)
         return QueryResult(columns, (), time.monotonic() - started_at, output=options.output, written=count)
@@ -154,21 +163,3 @@ def estimate_rows(query: ResolvedQuery, project: Project, seen: LakeState) -> in
         return None
     counts = [*map(build_row_counter(project, seen), query.reads), estimate_generated_rows(query.text)]
     return None if None in counts else sum(filter(None, counts))
-
-
-def _number_repeated(names: Sequence[str]) -> list[str]:
-    """The names of columns, each once: of those that are there already, the second is `name_1`."""
-    used: set[str] = set()
-    unique: list[str] = []
-    for name in names:
-        number, chosen = 0, name
-        while chosen in used or (number and chosen in names):
-            number += 1
-            chosen = f"{name}_{number}"
-        used.add(chosen)
-        unique.append(chosen)
-    return unique
-
-
-def _encode_value(value: Any) -> Any:
-    return value if isinstance(value, int | float | str | bool | None.__class__ | list | dict) else str(value)

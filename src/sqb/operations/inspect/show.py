@@ -23,6 +23,7 @@ from sqb.plan.model import Options
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
+    from sqb.inspect.asked_query import AskedQuery
     from sqb.inspect.query import ResolvedQuery
     from sqb.inspect.show import UnbuiltTables
 
@@ -68,13 +69,16 @@ def show_rows(
     opened = environment.workspace
     try:
         node = _find_node(environment, options.name) if options.name is not None else None
-        sql, functions = _expand(options.inline, opened)
-        reads = [node.name] if node is not None else _list_reads(sql, opened, environment.lake)
+        sql, asked, functions = _expand(options.inline or "", opened)
+        reads = [node.name] if node is not None else _list_reads(sql, asked, opened, environment.lake)
         names = _list_above(reads, opened.project)
         seen = observe_environment(environment, opened, names, spark)
         tables = _build_tables(opened, seen, names)
         window = _parse_window(node, options) if node is not None and options.has_window else None
-        query = _resolve(node, sql, tables, environment.lake, not spark.has_given_session, window is not None)
+        if node is not None:
+            query = _resolve_node(node, tables, window is not None)
+        else:
+            query = _resolve_query(sql, asked, tables, environment.lake, is_strict=not spark.has_given_session)
         wanted = QueryOptions(sql, options.limit, output=options.output)
         windows: list[str] = []
 
@@ -102,21 +106,20 @@ def _find_node(environment: Any, name: str) -> Node:
     return node
 
 
-def _expand(inline: str | None, workspace: Workspace) -> tuple[str, tuple[str, ...]]:
+def _expand(inline: str, workspace: Workspace) -> tuple[str, AskedQuery, tuple[str, ...]]:
     """The query of --inline with the project's functions in the place of their calls, and those that Spark calls."""
-    if inline is None:
-        return "", ()
+    from sqb.inspect.asked_query import AskedQuery
     from sqb.inspect.query import expand_functions  # reads SQL
 
     called = expand_functions(inline, workspace.project, workspace.root)
-    return called.text, tuple(called.functions)
+    return called.text, AskedQuery(inline, called.pieces), tuple(called.functions)
 
 
-def _list_reads(sql: str, workspace: Workspace, lake: Any) -> list[str]:
+def _list_reads(sql: str, asked: AskedQuery, workspace: Workspace, lake: Any) -> list[str]:
     """The nodes that a query of the user's own reads; none where only Spark can read it."""
     from sqb.inspect.query import Tables, find_node, parse_reading
 
-    query = parse_reading(sql)
+    query = parse_reading(sql, asked)
     tables = Tables(workspace.project, workspace.connection.catalog.name, frozenset(lake.list_pointers()))
     value = (find_node(slot, tables) for slot in query.slots) if query is not None else ()
     return [node.name for node in value if node is not None]
@@ -137,23 +140,39 @@ def _build_tables(workspace: Workspace, seen: LakeState, names: frozenset[str]) 
     return UnbuiltTables(workspace, seen, list_stale_nodes(plan))
 
 
-def _resolve(
-    node: Node | None, sql: str, tables: UnbuiltTables, lake: Any, strict: bool, is_window: bool
-) -> ResolvedQuery:
-    from sqb.inspect.query import ResolvedQuery, Tables, fill_tables
+def _resolve_node(node: Node, tables: UnbuiltTables, is_window: bool) -> ResolvedQuery:
+    """The query that gives the rows of a node."""
+    from sqb.inspect.query import ResolvedQuery
 
     project = tables.workspace.project
-    if node is not None:
-        text = tables.render(node).sql if is_window else tables.get_query(node)
-        reads: tuple[str, ...] = tuple(sorted(_list_above([node.name], project)))
-        sources = {name for above in reads for name in project.nodes[above].after}
-        return ResolvedQuery(tables.add_ctes(text), tuple(sorted(sources)), reads)
+    text = tables.render(node).sql if is_window else tables.get_query(node)
+    reads: tuple[str, ...] = tuple(sorted(_list_above([node.name], project)))
+    sources = {name for above in reads for name in project.nodes[above].after}
+    return ResolvedQuery(tables.add_ctes(text), tuple(sorted(sources)), reads)
+
+
+def _resolve_query(sql: str, asked: AskedQuery, tables: UnbuiltTables, lake: Any, is_strict: bool) -> ResolvedQuery:
+    """A query of the user's own over nodes as a build would make them."""
+    from sqb.inspect.query import Tables, fill_tables
+
+    project = tables.workspace.project
     existing = frozenset(lake.list_pointers())
-    names = Tables(project, tables.seen.catalog, existing, lambda n: tables.get_text(n.name), strict)
-    query = fill_tables(sql, names, tables.seen.files)
+    names = Tables(project, tables.seen.catalog, existing, lambda n: tables.get_text(n.name), is_strict)
+    query = fill_tables(sql, names, tables.seen.files, asked)
+    if is_strict:
+        _refuse_mistakes(query, tables)
     above = _list_above(query.reads or (), project)
     sources = {*query.sources, *(name for n in above for name in project.nodes[n].after)}
-    return ResolvedQuery(tables.add_ctes(query.text), tuple(sorted(sources)), query.reads)
+    text, lead = tables.add_ctes(query.text), tables.measure_ctes()
+    return replace(query, text=text, lead=lead, sources=tuple(sorted(sources)))
+
+
+def _refuse_mistakes(query: ResolvedQuery, tables: UnbuiltTables) -> None:
+    """Refuse what is surely wrong with a query, over the columns of what it reads."""
+    from sqb.build.observe.columns import observe_columns
+    from sqb.inspect.query_mistakes import refuse_query_mistakes
+
+    refuse_query_mistakes(tables.workspace, query, observe_columns(tables.workspace, tables.seen, tables.replaced))
 
 
 def _parse_window(node: Node, options: ShowOptions) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime
@@ -54,7 +55,8 @@ def write_rows(table: pyarrow.Table, path: Path) -> tuple[tuple[str, ...], int]:
 def _write_parquet(table: pyarrow.Table, file: IO[bytes]) -> None:
     from pyarrow import parquet  # only this format needs it
 
-    parquet.write_table(table, file)
+    # Readers of Parquet find columns by their names.
+    parquet.write_table(table.rename_columns(number_repeated(table.column_names)), file)
 
 
 def _write_lines(lines: Iterable[str], file: IO[bytes]) -> None:
@@ -64,7 +66,7 @@ def _write_lines(lines: Iterable[str], file: IO[bytes]) -> None:
 
 def _iter_rows(table: pyarrow.Table) -> Iterator[tuple[Any, ...]]:
     for batch in table.to_batches():
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield from zip(*(column.to_pylist(maps_as_pydicts="lossy") for column in batch.columns), strict=True)
 
 
 def format_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
@@ -94,26 +96,43 @@ def format_plain(value: Any) -> str:
         case bytes() | bytearray():
             return value.hex()
         case list() | dict() | tuple():
-            return json.dumps(_make_plain(value), ensure_ascii=False, default=format_plain)
+            return json.dumps(encode_value(value), ensure_ascii=False)
         case _:
             return str(value)
 
 
-def _make_plain(value: Any) -> Any:
-    """Nested values as JSON has them: rows of Spark are tuples that know their names."""
+def encode_value(value: Any) -> Any:
+    """A value as JSON has it: rows of Spark are tuples that know their names, and what JSON lacks is text."""
     match value:
         case dict():
-            return {format_plain(key): _make_plain(item) for key, item in value.items()}
+            return {format_plain(key): encode_value(item) for key, item in value.items()}
         case tuple() if hasattr(value, "asDict"):
-            return {key: _make_plain(item) for key, item in value.asDict().items()}
+            return {key: encode_value(item) for key, item in value.asDict().items()}
         case list() | tuple():
-            return [_make_plain(item) for item in value]
-        case _:
+            return [encode_value(item) for item in value]
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case None | bool() | int() | float() | str():
             return value
+        case _:
+            return format_plain(value)
+
+
+def number_repeated(names: Sequence[str]) -> list[str]:
+    """The names of columns, each once: of those that are there already, the second is `name_1`."""
+    used: set[str] = set()
+    unique: list[str] = []
+    for name in names:
+        number, chosen = 0, name
+        while chosen in used or (number and chosen in names):
+            number += 1
+            chosen = f"{name}_{number}"
+        used.add(chosen)
+        unique.append(chosen)
+    return unique
 
 
 def _format_objects(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
+    names = number_repeated(columns)
     for row in rows:
-        yield json.dumps(
-            dict(zip(columns, map(_make_plain, row), strict=True)), ensure_ascii=False, default=format_plain
-        )
+        yield json.dumps(dict(zip(names, map(encode_value, row), strict=True)), ensure_ascii=False)

@@ -33,7 +33,8 @@ from sqb.spark.session.reachability import find_connection_problem
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SECONDS_TO_REACH = 10.0
-SECONDS_TO_ANSWER = 25.0
+# A server that was reached and is busy, or whose first question of the day loads a catalog, takes its time.
+SECONDS_TO_ANSWER = 60.0
 # Connections that cannot be made are given up quickly, and tried again by whoever wants them.
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),

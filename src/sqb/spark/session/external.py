@@ -31,6 +31,8 @@ from sqb.spark.session.reachability import check_masters, is_standalone, start_h
 
 _WHERE = "the Spark session that was handed in"
 _SECONDS_TO_CANCEL = 5.0
+# A Spark of this very process is there as long as its Java is: a slow machine may need minutes for its first questions.
+_SECONDS_OF_OWN = 180.0
 
 
 def use_session(session: Any, name: str, settings: Settings, read_current_tables: ReadCurrentTables | None) -> Engine:
@@ -42,8 +44,9 @@ def use_session(session: Any, name: str, settings: Settings, read_current_tables
     engine: Engine | None = None
     try:
         # The session's own client may try again for minutes, and Java that is gone is told in words of its own.
+        patience = SECONDS_TO_ANSWER if is_connect else _SECONDS_OF_OWN
         first, schemas = run_within(
-            SECONDS_TO_ANSWER, _build_unreachable_error, lambda: _prepare_first_session(session, name, settings)
+            patience, _build_unreachable_error, lambda: _prepare_first_session(session, name, settings)
         )
         engine = _build_connect_engine(first) if is_connect else ExternalEngine(session, first)
         if read_current_tables is not None:

@@ -140,7 +140,8 @@ class ExpressionTyper:
             last, dict.fromkeys(_list_candidates(scope, qualifier))
         )
         if qualifier and hint is None:
-            hint = suggest_nearest(qualifier[-1], [s.names[-1] for s in scope.sources if s.names])
+            others = [s.names[-1] for s in scope.sources if s.names and s.names[-1] != qualifier[-1].lower()]
+            hint = suggest_nearest(qualifier[-1], others)
         if hint is None and (columns := list(dict.fromkeys(scope.list_names(qualifier)))):
             hint = f"the columns here are {', '.join(columns[:12])}{', …' if len(columns) > 12 else ''}"
         message = f'unknown column "{".".join(name.parts)}"'

@@ -87,3 +87,10 @@ def fill_references(
     copied.append((length, position, len(text) - position))
     out.append(text[position:])
     return "".join(out), copied
+
+
+def trace_copy(copied: Sequence[tuple[int, int, int]], offset: int) -> int:
+    """The offset in a query behind an offset of the text that `fill_references` made of it."""
+    index = bisect_right([at for at, _, _ in copied], offset) - 1
+    at, origin, length = copied[max(index, 0)]
+    return origin + min(max(offset - at, 0), length)

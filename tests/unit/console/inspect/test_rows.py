@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from pyarrow import parquet
 from sqb.console.inspect.rows import format_count, format_rows
 from sqb.console.phase import show_waiting
 from sqb.console.style import Paint
+from sqb.errors.call import CallError
 from sqb.operations.inspect.query import QueryResult
 from sqb.operations.inspect.write_rows import format_csv, write_rows
 
@@ -95,6 +97,31 @@ def test_files(tmp_path: Path) -> None:
         {"id": 2, "at": None, "tags": []},
     ]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["x.csv", "x.jsonl", "x.parquet"]
+
+
+def test_files_of_columns_with_one_name_and_of_values_that_json_does_not_have(tmp_path: Path) -> None:
+    pairs = pa.array([[("k", float("nan"))]], pa.map_(pa.string(), pa.float64()))
+    table = pa.Table.from_arrays([pa.array([float("-inf")]), pairs, pa.array([b"\x0f"])], ["x", "x", "raw"])
+    write_rows(table, tmp_path / "x.parquet")
+    assert parquet.read_table(tmp_path / "x.parquet").column_names == ["x", "x_1", "raw"]
+    write_rows(table, tmp_path / "x.jsonl")
+    text = (tmp_path / "x.jsonl").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"x": "-Infinity", "x_1": {"k": "NaN"}, "raw": "0f"}
+    write_rows(table, tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text() == 'x,x,raw\n-inf,"{""k"": ""NaN""}",0f\n'
+    document = QueryResult(("a",), ((float("inf"),),), 0.0).to_data()
+    assert document["rows"] == [{"a": "Infinity"}]
+
+
+def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("sqb.operations.inspect.write_rows._write_lines", write)
+    (tmp_path / "x.csv").write_text("before\n")
+    with pytest.raises(CallError, match=r"x\.csv cannot be written: No space left on device"):
+        write_rows(pa.table({"id": [1]}), tmp_path / "x.csv")
+    assert {p.name: p.read_text() for p in tmp_path.iterdir()} == {"x.csv": "before\n"}
 
 
 def test_waiting_is_shown_on_terminals_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,7 +94,8 @@ def test_variables_are_variables_where_they_are_values(tmp_path: Path) -> None:
     )
     settings = tomllib.loads(conversion.files["sqlbuild_project.toml"])
     assert settings["vars"] == {"day": "2024-01-01", "flag": True, "least": 5, "other": 7}
-    assert notes(conversion) == ["var('column')", "var('day')", "var('flag')", "var('least')"]
+    assert notes(conversion) == ["var('column')", "var('day')", "var('least')", "var('flag')"]
+    assert conversion.remarks[-1].line == 3
 
 
 def test_the_environment_is_a_literal(tmp_path: Path) -> None:
@@ -160,6 +161,80 @@ def test_a_rule_for_schemas_of_the_projects_own(tmp_path: Path) -> None:
     )
     files = {"macros/m.sql": macro, "models/a.sql": "{{ config(schema='own') }}select 1"}
     assert "  schema own,\n" in convert(tmp_path, files).files["models/a.sql"]
+
+
+SEEDS_AS_SOURCES = """
+seeds:
+  shop:
+    +schema: raw
+    data:
+      +enabled: "{{ var('load', %s) }}"
+"""
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_seeds_that_stand_for_sources(tmp_path: Path, is_enabled: bool) -> None:
+    macro = (
+        "{% macro generate_schema_name(custom_schema_name, node) %}{% if node.resource_type == 'seed' %}"
+        "{{ custom_schema_name | trim }}{% else %}{{ target.schema }}{% endif %}{% endmacro %}"
+    )
+    files = {
+        "macros/m.sql": macro,
+        "models/a.sql": "{{ config(schema='own') }}select id from {{ source('shop', 'orders') }}",
+        "models/s.yml": (
+            "sources: [{name: shop, schema: \"{{ var('place', 'raw') }}\", tables: [{name: orders}]}]\n"
+            "unit_tests: [{name: t, model: a, given: [{input: \"source('shop', 'orders')\", rows: [{id: 1}]}],"
+            " expect: {rows: [{id: 1}]}}]\n"
+        ),
+        "seeds/data/orders.csv": "id\n1\n",
+    }
+    conversion = convert(tmp_path, files, PROJECT + SEEDS_AS_SOURCES % str(is_enabled).lower())
+    seed = yaml.safe_load(conversion.files["seeds/data/orders.yml"])
+    assert (seed["schema"], seed.get("enabled", True)) == ("raw", is_enabled)
+    assert "  schema shop,\n" in conversion.files["models/a.sql"]
+    name = "orders" if is_enabled else "raw.orders"
+    assert conversion.files["models/a.sql"].endswith(f"select id from {name}\n")
+    (test,) = yaml.safe_load(conversion.files["tests/unit_tests.yml"])["tests"]
+    assert list(test["given"]) == ["seeds.orders" if is_enabled else "raw.orders"]
+    assert ("sources/shop.yml" in conversion.files) is not is_enabled
+    assert left_out(conversion) == []
+    assert notes(conversion) == ["`enabled`: var('load')", *([] if is_enabled else ["the seed orders"])]
+
+
+def test_the_target_is_that_of_the_profile(tmp_path: Path) -> None:
+    text = (
+        "select 1 as id\n{% if target.name == 'dev' %}limit 10{% else %}where '{{ target.schema }}' <> ''{% endif %}\n"
+        "{% if target.type == 'spark' %}-- spark{% endif %}"
+    )
+    profile = "shop: {target: prod, outputs: {prod: {schema: analytics}}}"
+    conversion = convert(tmp_path, {"models/a.sql": text, "profiles.yml": profile})
+    assert conversion.files["models/a.sql"].endswith("select 1 as id\nwhere 'analytics' <> ''\n-- spark\n")
+    (remark,) = conversion.remarks
+    assert (remark.file, remark.line, remark.what, remark.is_left_out) == ("models/a.sql", 2, "target", False)
+    assert remark.why == "the text for the target prod is taken, whatever the target is here"
+
+
+def test_packages_that_are_not_installed_are_named(tmp_path: Path) -> None:
+    packages = "packages: [{package: org/dbt_date, version: 1.0.0}, {git: 'https://x.example/dbt-audit-helper.git'}]"
+    files = {
+        "packages.yml": packages,
+        "models/a.sql": "{{ dbt_date.days() }}",
+        "models/b.sql": "{{ audit_helper.x() }}",
+    }
+    why = "no file of the package {0} has it: `dbt deps` writes packages to dbt_packages/"
+    assert left_out(convert(tmp_path, files)) == [
+        f"models/a.sql:1: `dbt_date.days`: {why.format('dbt_date')}",
+        f"models/b.sql:1: `audit_helper.x`: {why.format('audit_helper')}",
+    ]
+
+
+def test_settings_that_only_dbt_knows_are_reported(tmp_path: Path) -> None:
+    project = PROJECT + "seeds: {+schema: \"{{ env_var('S') }}\"}\nmodels: {+enabled: \"{{ var('no') }}\"}\n"
+    conversion = convert(tmp_path, {"seeds/s.csv": "id\n1\n", "models/a.sql": "select 1"}, project)
+    assert left_out(conversion) == [
+        "dbt_project.yml:3: `schema`: env_var('S') (for seeds): its value is not known; a query may use @@ENV:S",
+        "models/a.sql:1: `enabled`: var('no'): it has no value in dbt_project.yml and no default",
+    ]
 
 
 def test_macros_that_are_only_sql_are_python_and_others_are_carried_out(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_operators_bind_as_jinja_says() -> None:
     ("text", "line", "what"),
     [
         ("select\n{{ run_query('x') }}", 2, "`run_query`"),
-        ("{% if target.name == 'dev' %}a{% endif %}", 1, "`target`"),
+        ("{% if target.user == 'ann' %}a{% endif %}", 1, "`target.user`"),
         ("\n\n{{ nothing_known(1) }}", 3, "`nothing_known(…)`"),
         ("{{ dbt_utils.star('x') }}", 1, "`dbt_utils.star`"),
         ("{{ other.thing() }}", 1, "`.thing`"),

@@ -17,6 +17,7 @@ from sqb.cli.options import CommonOptions, parse_call
 from sqb.cli.output import create_spark, print_document, print_lines, print_remark, print_warnings
 from sqb.console.lines import format_done, format_end, format_skipped
 from sqb.console.style import Paint
+from sqb.errors.base import SqbError
 from sqb.errors.build import UnitTestFailed
 from sqb.operations.build import BuildOptions, BuildOutcome, build_project
 from sqb.workspace import Workspace
@@ -36,7 +37,10 @@ def run_build(names: tuple[str, ...], log_format: str, **values: Any) -> int:
     workspace = common.open_or_explain(options.virtual_env)
     spark = create_spark(workspace)
     log = _begin_log(log_format, "build", common, workspace, spark)
-    outcome = build_project(workspace, options, spark, _listen(log, common))
+    try:
+        outcome = build_project(workspace, options, spark, _listen(log, common))
+    except (SqbError, KeyboardInterrupt) as error:
+        return _end_unfinished(error, common, log)
     return _end(outcome, common, time.monotonic() - started_at, log)
 
 
@@ -49,7 +53,10 @@ def run_load(log_format: str, **values: Any) -> int:
     workspace = common.open_workspace()
     spark = create_spark(workspace)
     log = _begin_log(log_format, "load", common, workspace, spark)
-    outcome = load_sources(workspace, options, spark, _listen(log, common))
+    try:
+        outcome = load_sources(workspace, options, spark, _listen(log, common))
+    except (SqbError, KeyboardInterrupt) as error:
+        return _end_unfinished(error, common, log)
     return _end(outcome, common, time.monotonic() - started_at, log)
 
 
@@ -85,11 +92,31 @@ def _end(outcome: BuildOutcome, common: CommonOptions, seconds: float, log: Even
     result = outcome.result
     for warning in outcome.planned.plan.warnings:
         log.write({"event": "warning", "text": warning})
+    for note in outcome.notes:
+        log.write({"event": "notice", "text": note})
     status = "interrupted" if result.interrupted else "ok" if result.ok else "failed"
     log.write({"event": "run_done", "status": status, **result.summary})
     if common.as_json:
         print_document(outcome.to_data())
     return 0 if result.ok else 1
+
+
+def _end_unfinished(error: SqbError | KeyboardInterrupt, common: CommonOptions, log: EventLog | None) -> int:
+    """End the log of a run that an error or Ctrl-C has ended before it had a result; without a log it is raised."""
+    if log is None:
+        raise error
+    from sqb.cli.report import choose_exit_code
+    from sqb.console.errors import encode_errors, print_traceback
+
+    if common.debug:
+        print_traceback(error)
+    failures = encode_errors(error) if isinstance(error, SqbError) else []
+    for failure in failures:
+        log.write({"event": "error", **failure})
+    log.write({"event": "run_done", "status": "failed" if failures else "interrupted"})
+    if common.as_json:
+        print_document({"errors": failures, "nodes": []})
+    return choose_exit_code(error) if isinstance(error, SqbError) else 1
 
 
 def listen_to(

@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import Any
 
 from sqb.cli.options import CommonOptions, parse_call
+from sqb.console.style import get_terminal_width
 from sqb.console.watch import format_difference, format_new_table, format_save, format_unknown
 from sqb.engine.hand_over import VARIABLE
 from sqb.operations.watch import ChangedTable, iter_saves, list_changed_tables, read_versions
@@ -32,6 +33,7 @@ class WatchOptions:
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     selector: str | None = None
+    virtual_env: str | None = None
     plan_only: bool = False
     once: bool = False
 
@@ -58,20 +60,26 @@ def _run_round(common: CommonOptions, options: WatchOptions) -> int:
         *(word for selector in options.select for word in ("--select", selector)),
         *(word for selector in options.exclude for word in ("--exclude", selector)),
         *(("--selector", options.selector) if options.selector else ()),
+        *(("--virtual-env", options.virtual_env) if options.virtual_env else ()),
     ]
     if options.plan_only:
         return _run("plan", [*selection, *_list_common(common, with_verbose=True)])
-    before = read_versions(common.open_workspace)
+    before = read_versions(common.open_workspace, options.virtual_env)
     code = _run("build", [*selection, *_list_common(common, with_verbose=True)])
-    changed = list_changed_tables(before, read_versions(common.open_workspace))
+    changed = list_changed_tables(before, read_versions(common.open_workspace, options.virtual_env))
     for index, table in enumerate(changed):
-        _print_difference(table, common, is_compared=index < _MOST_COMPARED)
+        _print_difference(table, common, options.virtual_env, is_compared=index < _MOST_COMPARED)
     return code
 
 
-def _print_difference(table: ChangedTable, common: CommonOptions, is_compared: bool) -> None:
+def _print_difference(table: ChangedTable, common: CommonOptions, virtual_env: str | None, is_compared: bool) -> None:
     if table.before is None:
         print(format_new_table(table), flush=True)
+        return
+    if virtual_env is not None or table.before.relation != table.now.relation:
+        # A snapshot is of one table, and a changed model of an environment has another.
+        compares = f"`sqb diff {table.name} --from {virtual_env}`" if virtual_env else "a new version of the model"
+        print(format_unknown(table, compares), flush=True)
         return
     if not is_compared:
         print(format_unknown(table, f"`sqb diff {table.name} --snapshot {table.before.snapshot_id}`"), flush=True)
@@ -82,7 +90,7 @@ def _print_difference(table: ChangedTable, common: CommonOptions, is_compared: b
     )
     try:
         document = json.loads(done.stdout)
-        lines = list(format_difference(document))
+        lines = list(format_difference(document, get_terminal_width(sys.stdout)))
     except (ValueError, KeyError, TypeError):
         lines = [format_unknown(table, "the rows could not be compared")]
     print("\n".join(lines), flush=True)

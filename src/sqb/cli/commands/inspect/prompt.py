@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import readline
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from typing import Any, Protocol
 
 from sqb.build.spark_engine import OnDemandSpark
+from sqb.cli.commands.inspect.prompt_line import complete, keep_history
 from sqb.cli.commands.inspect.rows import RowsForm, print_rows
 from sqb.cli.options import CommonOptions, parse_call
 from sqb.cli.output import create_spark, print_lines
@@ -19,9 +18,9 @@ from sqb.console.phase import show_waiting
 from sqb.errors.base import SqbError
 from sqb.operations.inspect.query import QueryOptions, run_query
 from sqb.operations.inspect.tables import describe_table, list_tables
+from sqb.sql.text.lexer import tokenize_code
 from sqb.workspace import Workspace
 
-_MOST_HISTORY = 1000
 _WORDS = (
     "SELECT FROM WHERE GROUP BY HAVING ORDER LIMIT JOIN LEFT INNER ON USING WITH AS AND OR NOT NULL IS IN BETWEEN LIKE"
     " CASE WHEN THEN ELSE END DISTINCT UNION ALL count sum avg min max cast date_trunc coalesce DESCRIBE EXPLAIN SHOW"
@@ -39,8 +38,8 @@ def run_prompt(limit: int | None, form: RowsForm, **values: Any) -> int:
     prompt = Prompt(workspace, common, options, spark, form)
     print(f"{workspace.project.name}, target {workspace.project.target}. Queries end with ;  \\? is help, \\q leaves.")
     try:
-        with _keep_history(workspace.folder / "query_history"), _complete(prompt.list_words):
-            for text in read_statements(input, f"{workspace.project.target}> "):
+        with keep_history(workspace.folder / "query_history") as history, complete(prompt.list_words):
+            for text in read_statements(history.ask, f"{workspace.project.target}> ", history.join):
                 if not prompt.answer(text):
                     break
     finally:
@@ -48,28 +47,49 @@ def run_prompt(limit: int | None, form: RowsForm, **values: Any) -> int:
     return 0
 
 
-def read_statements(ask: Callable[[str], str], prompt: str) -> Iterator[str]:
+class Ask(Protocol):
+    """Asks for a line, the first of a query or one more."""
+
+    def __call__(self, prompt: str, is_first: bool) -> str: ...
+
+
+def read_statements(ask: Ask, prompt: str, remember: Callable[[str], None] = lambda text: None) -> Iterator[str]:
     """What is typed: commands that begin with a backslash, and queries up to their semicolon."""
-    lines: list[str] = []
+    begun = ""
     while True:
         try:
-            line = ask(prompt if not lines else "." * (len(prompt) - 2) + "> ")
+            line = ask("." * (len(prompt) - 2) + "> " if begun else prompt, not begun)
         except EOFError:
             print()
             return
         except KeyboardInterrupt:
             # What was begun is forgotten, as in a shell.
             print()
-            lines = []
+            begun = ""
             continue
         word = line.strip()
-        if not lines and (word.startswith("\\") or word.lower().rstrip(";") in ("exit", "quit")):
+        # No query has a line that begins so.
+        if word.startswith("\\") or (not begun and word.lower().rstrip(";") in ("exit", "quit")):
             yield word
-        elif lines or word:
-            lines.append(line)
-        if lines and word.endswith(";"):
-            text, lines = "\n".join(lines), []
-            yield text
+            continue
+        begun = f"{begun}\n{line}" if begun else line
+        statements, rest = split_statements(begun)
+        if statements and not rest:
+            remember(begun)
+        begun = rest
+        yield from statements
+
+
+def split_statements(text: str) -> tuple[list[str], str]:
+    """The queries in a text that end with a semicolon, and what is begun after them."""
+    statements, start = [], 0
+    for token in (tokens := tokenize_code(text)):
+        if token.text == ";":
+            statements.append(text[start : token.end].strip())
+            start = token.end
+    is_begun = bool(tokens) and tokens[-1].text != ";"
+    # A comment that is never closed is a token too.
+    return [statement for statement in statements if statement != ";"], text[start:].strip(" ") if is_begun else ""
 
 
 class Prompt:
@@ -127,46 +147,6 @@ class Prompt:
             words = set(_WORDS.split())
             with suppress(SqbError):
                 for table in list_tables(self._workspace, self._options.virtual_env):
-                    words |= {table.name, *table.columns}
+                    words |= {table.name, table.name.rpartition(".")[2], *table.columns}
             self._words = sorted(words)
         return self._words
-
-
-@contextmanager
-def _keep_history(path: Path) -> Iterator[None]:
-    """What was typed before can be recalled, and what is typed now the next time."""
-    with suppress(OSError):
-        readline.read_history_file(path)
-    readline.set_history_length(_MOST_HISTORY)
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.parent.mkdir(exist_ok=True)
-            # Queries may hold what is nobody else's business.
-            path.touch(mode=0o600)
-            readline.write_history_file(path)
-
-
-@contextmanager
-def _complete(list_words: Callable[[], list[str]]) -> Iterator[None]:
-    """Tab completes names while this lasts."""
-    matches: list[str] = []
-
-    def find(text: str, state: int) -> str | None:
-        nonlocal matches
-        if state == 0:
-            matches = [word for word in list_words() if word.lower().startswith(text.lower())] if text else []
-        return matches[state] if state < len(matches) else None
-
-    before, delimiters = readline.get_completer(), readline.get_completer_delims()
-    readline.set_completer(find)
-    readline.set_completer_delims(" \t\n,()=<>+-*/;'\"")
-    # What Apple ships under this name has other words.
-    is_editline = "libedit" in (readline.__doc__ or "")
-    readline.parse_and_bind("bind ^I rl_complete" if is_editline else "tab: complete")
-    try:
-        yield
-    finally:
-        readline.set_completer(before)
-        readline.set_completer_delims(delimiters)

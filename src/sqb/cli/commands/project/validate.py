@@ -23,19 +23,28 @@ def run_validate(form: str, **values: Any) -> int:
         from sqb.console.inspect.sarif import encode_sarif  # people read lines
 
         print_document(encode_sarif(result.errors))
-        return 2 if result.errors else 0
+        return _choose_exit_code(result)
     if form == "json" or common.as_json:
         print_document(result.to_data())
-        return 2 if result.errors else 0
+        return _choose_exit_code(result)
     for warning in result.warnings:
         print_remark(f"warning: {warning}", "yellow")
     if result.errors:
         from sqb.console.errors import print_error  # few projects have any
 
         print_error(SqbErrors(result.errors), result.root)
-        return 2
+        return _choose_exit_code(result)
     print(_describe_success(result))
     return 0
+
+
+def _choose_exit_code(result: Validation) -> int:
+    """2 for mistakes in the project; 1 where all that is wrong is that Spark cannot be asked."""
+    if not result.errors:
+        return 0
+    from sqb.errors.spark import EngineError
+
+    return 1 if all(isinstance(error, EngineError) for error in result.errors) else 2
 
 
 def _describe_success(result: Validation) -> str:

@@ -40,6 +40,9 @@ class Macro:
 class Context(Protocol):
     """What templates may ask for."""
 
+    # The file and line that are carried out.
+    place: tuple[str, int]
+
     def find(self, name: str) -> object:
         """The value of a name; raises Unconvertible for one that only dbt knows, UNDEFINED for none at all."""
         ...
@@ -93,6 +96,7 @@ class Evaluator:
             if isinstance(node, t.Text):
                 out.append(node.text)
                 continue
+            self.context.place = (self.file, node.line)
             try:
                 out.append(self._render_node(node, scope))
             except Unconvertible as problem:
