@@ -62,6 +62,12 @@ def test_nodes_that_are_left_out_may_be_done_at_any_time(tmp_path: Path) -> None
         assert wrong in docs_output.run_page(page, tmp_path, lambda command, folder, text=wrong: text)
 
 
+def test_lines_beside_those_that_are_left_out_get_new_times(tmp_path: Path) -> None:
+    page = "```console\n$ sqb plan\none\ntwo 9.9s\n…\n```\n"
+    now = docs_output.run_page(page, tmp_path, lambda command, folder: PRINTED, with_times=True)
+    assert now == page.replace("9.9s", "14ms")
+
+
 def test_an_illustration_is_neither_run_nor_a_file(tmp_path: Path) -> None:
     page = '```text title="Illustration: takes days"\n$ sqb janitor\nremoved\n```\n'
     assert docs_output.run_page(page, tmp_path, lambda command, folder: PRINTED) == page

@@ -25,33 +25,12 @@ ILLUSTRATIONS = {
     "cli": ["goes on until Ctrl-C"],
     "dbt": ["needs dbt", "needs dbt"],
     "deploying": ["lines of a crontab"],
-    "diff": [
-        "rows of another project",
-        "two environments of a larger project",
-        "one node of two environments",
-        "the comment on a pull request",
-    ],
     "engine": ["only at a terminal", "only with an engine that is stale"],
-    "environments": [
-        "adoption, from one run",
-        "a branch, from one run",
-        "promotion and back, from one run",
-        "a plan of another project",
-        "after an edit of a model above",
-    ],
-    "functions": ["asks another server", "one line of a plan"],
+    "functions": ["asks another server"],
     "janitor": ["takes days and a killed build", "takes thirty days", "takes the time of ttl and grace"],
     "notebooks": ["cells of a notebook", "a cell of a notebook"],
     "orchestration": ["lines of a crontab"],
-    "promotion": [
-        "the page about environments has the same as a run",
-        "two branches changed upstreams of one model",
-        "a part that does not fit the rest",
-        "a conflict of two branches",
-        "the page about environments has the same as a run",
-    ],
     "python": ["asks another server"],
-    "testing-models": ["not run by a test yet"],
 }
 # Blocks of commands that are not run: they install something, need a server or a database, or change the machine.
 COMMANDS = {
