@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import docs_output
@@ -29,8 +31,9 @@ def test_a_page_shows_what_is_printed(
         arguments = docs_output.split_sqb(command)
         if arguments is None:
             return docs_output.run_in_shell(command, folder)
-        done = sqb_here(Folder(folder), *arguments)
-        return done.out + done.err
+        # In the order in which it is printed, as at a terminal.
+        with redirect_stderr(sys.stdout):
+            return sqb_here(Folder(folder), *arguments).out
 
     written = page.read_text(encoding="utf-8")
     now = docs_output.run_page(written, docs_output.prepare_example(place, run), run)
