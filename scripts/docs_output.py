@@ -152,7 +152,7 @@ def run_page(text: str, folder: Path, run: Run, *, with_times: bool = False) -> 
             if not is_dialogue(block):
                 return block[0]
             written = read_dialogue(block["body"])
-            now = [_with_gaps(step, story.run_command(step.command)) for step in written]
+            now = [_with_gaps(step, story.run_command(step.command), with_times) for step in written]
             same = all(mask(str(a)) == mask(str(b)) for a, b in zip(written, now, strict=True))
             return block[0] if same and not with_times else f"```{block['info']}\n{''.join(map(str, now))}```"
 
@@ -164,8 +164,8 @@ def is_dialogue(block: re.Match[str]) -> bool:
     return block["body"].startswith("$ ") and _TITLE.search(block["info"]) is None
 
 
-def _with_gaps(written: Step, output: str) -> Step:
-    """The step with what it prints now; as it is written where that leaves lines out and has the others."""
+def _with_gaps(written: Step, output: str, with_times: bool) -> Step:
+    """The step with what it prints now; where it leaves lines out and has the others, only their times are new."""
     lines, printed = mask(written.output).splitlines(), mask(output).splitlines()
     if _LEFT_OUT not in lines:
         return Step(written.command, output)
@@ -175,7 +175,15 @@ def _with_gaps(written: Step, output: str) -> Step:
         printed = [line for line in printed if not _NODE.match(line) or line in lines]
         lines = [line for i, line in enumerate(lines) if i not in after_nodes]
     pattern = "".join("(?:.*\\n)*?" if line == _LEFT_OUT else re.escape(f"{line}\n") for line in lines)
-    return written if re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) else Step(written.command, output)
+    if not re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)):
+        return Step(written.command, output)
+    return Step(written.command, _renew_lines(written.output, output)) if with_times else written
+
+
+def _renew_lines(written: str, output: str) -> str:
+    """The lines that are written, each as it is printed now."""
+    printed = {mask(line): line for line in reversed(output.splitlines())}
+    return "".join(f"{printed.get(mask(line), line)}\n" for line in written.splitlines())
 
 
 def prepare_example(folder: Path, run: Run) -> Path:

@@ -49,7 +49,7 @@ ALLOWED = frozenset(
 _INTRO = """\
 # Licences
 
-For whoever has to know what comes along with sqb. sqb itself is under the [Apache License 2.0](../LICENSE).
+For those who have to know what sqb brings along. sqb itself is under the [Apache License 2.0](../LICENSE).
 
 `scripts/make_licenses.py` (`make licenses`) makes this page from the metadata of installed packages, and a test
 compares the two. Each package is under a licence that lets everyone use, change and redistribute it. `make sbom` writes

@@ -179,7 +179,7 @@ def make_keys() -> str:
 def _describe_key(key: Key) -> str:
     if key.choices:
         return _format_names(key.choices)
-    return SHAPES[key.shape.name]
+    return VALUES.get(key.name) or SHAPES[key.shape.name]
 
 
 def _describe_scope(key: Key) -> str:
@@ -198,6 +198,14 @@ SHAPES = {
     "CONTRACT": "columns with types",
     "OPTIONS": "names and texts",
     "MAPPING": "a table of values",
+}
+# What is one word in a header, and no name.
+VALUES = {
+    "cursor_start": "a value of the cursor",
+    "cursor_grain": "a duration, or a whole number",
+    "lookback": "a duration, or a whole number",
+    "replay_on_change": "`forward`, `bounded-14d` and the like, `full`",
+    "run_despite_unchanged": "`always`, or a duration",
 }
 
 # --- checks ---------------------------------------------------------------------------------------------------------

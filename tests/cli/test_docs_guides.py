@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import docs_output
@@ -29,8 +31,9 @@ def test_a_page_shows_what_is_printed(
         arguments = docs_output.split_sqb(command)
         if arguments is None:
             return docs_output.run_in_shell(command, folder)
-        done = sqb_here(Folder(folder), *arguments)
-        return done.out + done.err
+        # In the order in which it is printed, as at a terminal.
+        with redirect_stderr(sys.stdout):
+            return sqb_here(Folder(folder), *arguments).out
 
     written = page.read_text(encoding="utf-8")
     now = docs_output.run_page(written, docs_output.prepare_example(place, run), run)
@@ -60,6 +63,12 @@ def test_nodes_that_are_left_out_may_be_done_at_any_time(tmp_path: Path) -> None
     assert docs_output.run_page(page, tmp_path, lambda command, folder: printed) == page
     for wrong in (printed.replace("3 rows", "4 rows"), printed.replace("2 ran", "3 ran")):
         assert wrong in docs_output.run_page(page, tmp_path, lambda command, folder, text=wrong: text)
+
+
+def test_lines_beside_those_that_are_left_out_get_new_times(tmp_path: Path) -> None:
+    page = "```console\n$ sqb plan\none\ntwo 9.9s\n…\n```\n"
+    now = docs_output.run_page(page, tmp_path, lambda command, folder: PRINTED, with_times=True)
+    assert now == page.replace("9.9s", "14ms")
 
 
 def test_an_illustration_is_neither_run_nor_a_file(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import docs_output
@@ -24,8 +26,9 @@ def run(sqb_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> docs_
         arguments = docs_output.split_sqb(command)
         if arguments is None:
             return docs_output.run_in_shell(command, folder)
-        done = sqb_here(Folder(folder), *arguments)
-        return done.out + done.err
+        # In the order in which it is printed, as at a terminal.
+        with redirect_stderr(sys.stdout):
+            return sqb_here(Folder(folder), *arguments).out
 
     return run_command
 
