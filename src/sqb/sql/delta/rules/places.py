@@ -398,9 +398,10 @@ def _restrict_correlated(text: str, operator: Operator, number: int, versions: t
 def _ask_subquery(text: str, subquery: Subquery | InnerQuery, edits: list[Edit], touched: str = "") -> str:
     """Whether a subquery reads a row, with these edits, that fulfils a condition too."""
     assert subquery.from_clause is not None
-    conditions = [f"({apply_edits(text, edits, subquery.where)})"] if subquery.where is not None else []
-    conditions += [touched] if touched else []
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    condition = apply_edits(text, edits, subquery.where) if subquery.where is not None else ""
+    # A name in brackets is no condition to Spark: in `t WHERE (flag)`, WHERE is an alias of `t`.
+    condition = f"({condition}) AND {touched}" if condition and touched else condition or touched
+    where = f" WHERE {condition}" if condition else ""
     return f"EXISTS (SELECT 1 FROM {apply_edits(text, edits, subquery.from_clause)}{where})"
 
 
