@@ -21,6 +21,7 @@ from sqb.sql.text.lexer import tokenize_code
 
 # A frame whose plan reads more relations than this is computed at once, and what reads it does not see its plan.
 LARGEST_PLAN = 48
+_CONSTRAINTS = "spark.sql.constraintPropagation.enabled"
 
 
 class SparkEngine:
@@ -60,9 +61,20 @@ class SparkEngine:
 
     def persist(self, frame: DataFrame) -> DataFrame:
         if self.get_size(frame) > LARGEST_PLAN:
-            # Spark lets go of its rows with the last frame that reads them.
-            return frame.localCheckpoint()
+            return self._cut_off(frame)
         return self.stack.enter_context(persisted(frame))
+
+    def _cut_off(self, frame: DataFrame) -> DataFrame:
+        """Compute a frame, whose readers do not see its plan; Spark lets go of its rows with the last of them.
+
+        Spark would hand on what the plan says of columns that the frame does not have, and then fail to find them.
+        """
+        before = self.session.conf.get(_CONSTRAINTS)
+        self.session.conf.set(_CONSTRAINTS, "false")
+        try:
+            return frame.localCheckpoint()
+        finally:
+            self.session.conf.set(_CONSTRAINTS, str(before))
 
     def create_view(self, frame: DataFrame) -> str:
         # A Spark Connect server looks a name up each time that a frame is read: none may come to mean another view.

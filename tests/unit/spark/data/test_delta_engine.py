@@ -9,6 +9,10 @@ from typing import Any
 from sqb.spark.data.delta_engine import LARGEST_PLAN, SparkEngine
 
 
+# Spark's settings: what it knows of columns is not handed on where a frame is cut off.
+SETTINGS = {"spark.sql.constraintPropagation.enabled": "true"}
+
+
 class Frame:
     """What the engine does with a frame, without Spark."""
 
@@ -22,6 +26,7 @@ class Frame:
         self.is_cached = False
 
     def localCheckpoint(self) -> Frame:
+        assert list(SETTINGS.values()) == ["false"]
         frame = Frame()
         frame.is_cut = True
         return frame
@@ -32,7 +37,8 @@ class Frame:
 
 def make_engine(stack: ExitStack) -> SparkEngine:
     catalog = SimpleNamespace(dropTempView=lambda _: None)
-    session: Any = SimpleNamespace(sql=lambda _: Frame(), catalog=catalog)
+    conf = SimpleNamespace(get=SETTINGS.__getitem__, set=SETTINGS.__setitem__)
+    session: Any = SimpleNamespace(sql=lambda _: Frame(), catalog=catalog, conf=conf)
     return SparkEngine(session, stack)
 
 
@@ -55,6 +61,7 @@ def test_what_is_computed_once_is_cut_off_when_its_plan_is_large() -> None:
             sizes.append(engine.get_size(frame))
             view = engine.create_view(frame)
         assert max(sizes) <= LARGEST_PLAN and sizes.count(1) >= 2
+        assert list(SETTINGS.values()) == ["true"]
 
 
 def test_what_is_made_beside_the_engine_counts_what_it_is_made_of() -> None:
