@@ -13,7 +13,6 @@ from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
 from sqb.sql.delta.keys.propagate import BlockReader
 from sqb.sql.delta.operators.column_sources import qualify_columns
-from sqb.sql.delta.operators.fractions import mark_fractions
 from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.operators.read import read_operators
 from sqb.sql.delta.proposal import list_linear_slots
@@ -75,7 +74,7 @@ def classify_query(
 
 def _read_operators(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> OperatorTree | NotProven:
     try:
-        return mark_fractions(read_operators(text, tree, schemas), schemas)
+        return read_operators(text, tree, schemas)
     except NotProven as problem:
         return problem
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):

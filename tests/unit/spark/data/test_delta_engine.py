@@ -8,7 +8,6 @@ from typing import Any
 
 from sqb.spark.data.delta_engine import LARGEST_PLAN, SparkEngine
 
-
 # Spark's settings: what it knows of columns is not handed on where a frame is cut off.
 SETTINGS = {"spark.sql.constraintPropagation.enabled": "true"}
 

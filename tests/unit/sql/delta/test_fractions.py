@@ -16,6 +16,21 @@ TABLES = {"f": {"id": "int", "k": "int", "x": "double", "n": "bigint", "d": "dec
         ("SELECT max(s) AS m FROM (SELECT k, sum(x) AS s FROM raw.f GROUP BY k) GROUP BY s", "sum(x) adds up values"),
         ("SELECT max(s) AS m FROM (SELECT k, sum(t.x) AS s FROM raw.f AS t GROUP BY k) GROUP BY s", "sum(t.x) adds up"),
         ("SELECT max(s) AS m FROM (SELECT k, avg(n) AS s FROM raw.f GROUP BY k) GROUP BY s", "avg(n) adds up values"),
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(y) AS s FROM (WITH w AS (SELECT x AS y, k FROM raw.f)"
+            " SELECT y, k FROM w) GROUP BY k) GROUP BY s",
+            "sum(y) adds up values of type double",
+        ),
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(t.x) AS s FROM raw.f AS t LATERAL VIEW explode(array(1)) AS e"
+            " GROUP BY k) GROUP BY s",
+            "sum(t.x) adds up",
+        ),
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(x) AS s FROM (SELECT k, n AS x FROM raw.f) AS t LATERAL VIEW"
+            " explode(array(1)) AS e GROUP BY k) GROUP BY s",
+            None,
+        ),
         ("SELECT max(s) AS m FROM (SELECT k, sum(n) AS s FROM raw.f GROUP BY k) GROUP BY s", None),
         ("SELECT max(s) AS m FROM (SELECT k, sum(d) AS s FROM raw.f GROUP BY k) GROUP BY s", None),
     ],

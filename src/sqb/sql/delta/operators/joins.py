@@ -90,9 +90,9 @@ class BlockSources:
 
     def list_types(self) -> list[SourceTypes]:
         """The types of the columns of each source; None of those that are not known."""
-        if self.block.laterals is not None:
-            return []
-        return [(source.alias, self._list_types(number)) for number, source in enumerate(self.block.sources)]
+        types = [(source.alias, self._list_types(number)) for number, source in enumerate(self.block.sources)]
+        # A name without an alias may be one that LATERAL VIEW gives.
+        return types if self.block.laterals is None else [*types, ("", None)]
 
     def _list_types(self, number: int) -> Mapping[str, str] | None:
         index = self.places[number].input

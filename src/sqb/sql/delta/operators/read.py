@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
-from sqb.sql.delta.operators.column_types import adds_up_exactly, find_type
+from sqb.sql.delta.operators.column_types import SourceTypes, adds_up_exactly, find_type
 from sqb.sql.delta.operators.joins import BlockSources, KnownColumns
 from sqb.sql.delta.operators.links import ColumnOrigins, read_links
 from sqb.sql.delta.operators.model import (
@@ -301,15 +301,19 @@ class _Reader:
         select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, (), has_star)
         if unknown := set(block.others) - _HARMLESS - {"WINDOW"}:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
-        select = self._read_repeatability(block, select)
+        select = self._read_repeatability(block, select, sources.list_types())
         if is_aggregating(self.text, block):
             columns = sources.list_all_columns()
             select = self._read_grouping(block, node, select, frozenset(columns) if columns is not None else None)
         windows = tuple(list_windows(self.text, block.result_spans, block.subqueries, block.windows))
         return self._read_windows(block, node, select, windows, sources.places) if windows else select
 
-    def _read_repeatability(self, block: Block, select: Select) -> Select:
-        """What of a block may come out differently when it is evaluated again."""
+    def _read_repeatability(self, block: Block, select: Select, types: Sequence[SourceTypes]) -> Select:
+        """What of a block may come out differently when it is evaluated again.
+
+        Of sums of fractions only those are known whose columns certainly are those of a table: of others, Spark tells
+        the type when it runs.
+        """
         summed: list[SummedCall] = []
         for span in block.result_spans:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
@@ -321,6 +325,8 @@ class _Reader:
                     select = replace(
                         select, unrepeatable=f"{name}() {_explain_order(name)}", unrepeatable_at=call.start
                     )
+        if not select.unrepeatable and (fraction := _find_sum_of_fractions(summed, types)):
+            select = replace(select, unrepeatable=fraction, unrepeatable_at=block.span.start)
         return replace(select, summed=tuple(dict.fromkeys(summed)))
 
     def _read_grouping(self, block: Block, node: exp.Select, select: Select, columns: frozenset[str] | None) -> Select:
@@ -404,6 +410,15 @@ def _explain_order(name: str) -> str:
     if name in ORDERED_AGGREGATES:
         return "depends on the order of rows"
     return "adds up fractions" if name.startswith(_FRACTIONS) else "may give another value for the same rows"
+
+
+def _find_sum_of_fractions(summed: Sequence[SummedCall], types: Sequence[SourceTypes]) -> str:
+    """The first call that adds up fractions: added up in another order, they come out differently; "" for none."""
+    for call in summed:
+        kind = find_type(call.argument, types)
+        if kind and not adds_up_exactly(call.call, kind):
+            return f"{call.call} adds up values of type {kind}"
+    return ""
 
 
 def _list_partitionings(windows: Sequence[WindowCall]) -> tuple[tuple[str, ...], ...]:
