@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
 from sqb.sql.delta.keys.propagate import BlockReader
-from sqb.sql.delta.operators.column_sources import qualify_columns
+from sqb.sql.delta.operators.column_sources import ColumnSources
 from sqb.sql.delta.operators.fractions import mark_fractions
 from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.operators.read import read_operators
@@ -60,8 +60,9 @@ def classify_query(
         return replace(every, why=problem.why, offset=problem.offset)
     except (SqlglotError, RecursionError):
         return replace(every, why=_NOT_UNDERSTOOD)
-    operators = _read_operators(text, tree, schemas)
-    facts = _find_keys(tree, schemas)
+    sources = ColumnSources(tree, schemas)
+    operators = _read_operators(text, tree, schemas, sources)
+    facts = _find_keys(tree, schemas, sources)
     if ordered is not None:
         facts = replace(facts, kind="opaque", keys=(), why=ordered.why, offset=ordered.offset)
     if isinstance(operators, NotProven):
@@ -73,22 +74,23 @@ def classify_query(
     return replace(facts, linear_slots=tuple(sorted(linear)), tree=operators)
 
 
-def _read_operators(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> OperatorTree | NotProven:
+def _read_operators(
+    text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: ColumnSources
+) -> OperatorTree | NotProven:
     try:
-        return mark_fractions(read_operators(text, tree, schemas), schemas)
+        return mark_fractions(read_operators(text, tree, schemas, sources), schemas)
     except NotProven as problem:
         return problem
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
         return NotProven(_NOT_UNDERSTOOD)
 
 
-def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Facts:
+def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: ColumnSources) -> Facts:
     """The keys that split the query into independent parts, or why it has none."""
     all_columns = tuple(tuple(schema) for schema in schemas)
     try:
-        qualified = qualify_columns(tree, schemas)
         reader = BlockReader(SLOT, schemas)
-        block = reader.read(qualified, {})
+        block = reader.read(sources.qualify(), {})
     except NotProven as problem:
         return Facts("opaque", problem.why, problem.offset, columns=all_columns)
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
