@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqb.docs_site.markup import Child, Markup, tag
-from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, show_kind, show_state, show_table
+from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, say_nothing_is_there, show_kind, show_state, show_table
 from sqb.docs_site.pages.legend import show_legend
 from sqb.docs_site.words import format_count, format_duration, format_time, pluralize
 
@@ -64,6 +64,8 @@ def _show_cards(page: Page) -> Markup:
 
 
 def _summarize_plan(planned: Sequence[Mapping[str, Any]]) -> list[Child]:
+    if not planned:
+        return say_nothing_is_there()
     running = [n for n in planned if n["action"] == "run"]
     pending = sum(n["pending"] for n in running)
     more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""
