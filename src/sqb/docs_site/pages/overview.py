@@ -51,13 +51,13 @@ def _show_cards(page: Page) -> Markup:
         tag("p", *_summarize_plan(site.document["plan"]["nodes"])),
     ]
     if last is not None:
-        failed = f", {last['failed']} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
+        failed = f", {format_count(last['failed'])} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
         words.append(
             tag(
                 "p",
                 "Last run ",
                 page.link_run(last["id"], format_time(last["at"])),
-                f": {last['ran']} ran{failed}, {format_duration(last['seconds'])}.",
+                f": {format_count(last['ran'])} ran{failed}, {format_duration(last['seconds'])}.",
             )
         )
     return tag("section", *words, class_="cards", aria_label="How things stand")
