@@ -51,7 +51,13 @@ def _show_cards(page: Page) -> Markup:
         tag("p", *_summarize_plan(site.document["plan"]["nodes"])),
     ]
     if last is not None:
-        failed = f", {format_count(last['failed'])} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
+        failed = (
+            f", {format_count(last['failed'])} failed"
+            if last["failed"]
+            else ", unfinished"
+            if last["status"] != "ok"
+            else ""
+        )
         words.append(
             tag(
                 "p",

@@ -95,7 +95,11 @@ def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: Co
         return Facts("opaque", problem.why, problem.offset, columns=all_columns)
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
         return Facts("opaque", _NOT_UNDERSTOOD, columns=all_columns)
-    columns = tuple(_list_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
+    # A star reads all of them.
+    reads_all = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    columns = tuple(
+        None if reads_all else _list_columns_read(reader, index, schema) for index, schema in enumerate(schemas)
+    )
     keys = tuple(
         sorted(
             (
@@ -172,12 +176,8 @@ def _refuse_function(token: Token, called: bool) -> None:
     raise NotProven(f"{name}() is not known to be the same each time", token.start)
 
 
-def _list_columns_read(
-    tree: exp.Expr, reader: BlockReader, slot: int, schema: Mapping[str, str]
-) -> tuple[str, ...] | None:
-    """List the columns of a slot that the query reads, in the table's order; None when a star reads all of them."""
-    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
-        return None
+def _list_columns_read(reader: BlockReader, slot: int, schema: Mapping[str, str]) -> tuple[str, ...] | None:
+    """List the columns of a slot that the query reads, in the table's order; None for all of them."""
     read = reader.read_columns.get(slot, set())
     # A query that only counts rows still needs something to count.
     return tuple(name for name in schema if name.lower() in read) or None
