@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 from sqb.docs_site.pages.frame import build_site
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.run import render_run
-from sqb.docs_site.write import iter_files, iter_shared_files
+from sqb.docs_site.write import ASSETS, iter_files, iter_shared_files
 from sqb.operations.docs import DocsOptions, collect_document
 from sqb.workspace import open_workspace
 from support.docs_project import collect_example
+
+STYLES = (ASSETS / "style.css").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[3] / "docs/docs-site.md"
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +57,32 @@ def test_a_run_without_times_has_the_seconds_of_its_nodes(document: dict[str, An
     page = dict(iter_shared_files(build_site({**document, "runs": runs})))["runs.html"].decode()
     trend = page.partition("Seconds by run")[0].rpartition("<figcaption>")[2]
     assert ">3.0 s<" in trend
+
+
+def measure_light(colour: str) -> float:
+    """The relative luminance of a colour (WCAG 2)."""
+    parts = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    red, green, blue = (p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", range(3), ids=["light", "dark by the system", "dark by choice"])
+def test_words_differ_enough_from_what_is_behind_them(theme: int) -> None:
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", re.findall(r"{([^{}]*--page[^{}]*)}", STYLES)[theme]))
+    pairs = [
+        (state, f"{state}-soft") for state in ("current", "stale", "failed", "blocked", "new", "unknown", "accent")
+    ]
+    pairs += [(word, behind) for word in ("text", "quiet", "accent") for behind in ("page", "card")]
+    pairs += [(word, "code") for word in ("text", "word", "string", "number", "comment", "accent")]
+    for word, behind in pairs:
+        one, other = sorted((measure_light(colours[word]), measure_light(colours[behind])))
+        assert (other + 0.05) / (one + 0.05) >= 4.5, f"{word} on {behind}"
+
+
+def test_every_key_of_the_document_is_described(document: dict[str, Any]) -> None:
+    described = set(re.findall(r"`([a-z_]+)`", PAGE.read_text(encoding="utf-8").partition("## The document")[2]))
+    nodes, runs = document["nodes"].values(), document["runs"]
+    parts = [document, document["project"], document["plan"], *nodes, *runs]
+    parts += [part for node in nodes for key in ("columns", "checks", "runs") for part in node[key]]
+    parts += [node for run in runs for node in run["nodes"]]
+    assert {key for part in parts for key in part} - described == set()
