@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqb
 from sqb.project.config.secrets import (
@@ -43,7 +44,8 @@ def build_scrubber(workspace: Workspace) -> Scrubber:
     for name, value in os.environ.items():
         if name not in _FOLDERS:
             secrets += [value] if is_secret_name(name) else find_address_secrets(value)
-    return Scrubber(paths, secrets)
+    # Addresses in errors have them in this form.
+    return Scrubber(paths, [*secrets, *(quote(secret, safe="") for secret in secrets)])
 
 
 def _list_software() -> dict[str, str]:

@@ -320,10 +320,12 @@ def test_short_paths_are_whole_words_and_addresses_lose_their_passwords(text: st
 
 def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://ann:sesame-open@db/x")
+    monkeypatch.setenv("LAKE_PASSWORD", "open/the door")
     monkeypatch.setenv("JAVA_HOME", "/opt/ann/java")
     scrubber = build_scrubber(open_workspace(write_docs_project(tmp_path / "shop")))
     error = f"{sys.prefix}/lib/x.py in {tmp_path}/shop/a.py of /opt/ann/java/bin: sesame-open {Path.home()}/.ivy2"
     assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
+    assert scrubber.clean("open/the door, open%2Fthe%20door") == "***, ***"
 
 
 def test_the_folder_of_the_shell_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
