@@ -6,15 +6,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from sqb.docs_site.pages.frame import build_site
 from sqb.docs_site.pages.node import render_node
 from sqb.docs_site.pages.run import render_run
 from sqb.docs_site.write import ASSETS, iter_files, iter_shared_files
+from sqb.lake.open import open_lake
 from sqb.operations.docs import DocsOptions, collect_document
 from sqb.workspace import open_workspace
-from support.docs_project import collect_example
+from support.docs_project import collect_example, write_docs_project
 
 STYLES = (ASSETS / "style.css").read_text(encoding="utf-8")
 PAGE = Path(__file__).parents[3] / "docs/docs-site.md"
@@ -34,6 +36,19 @@ def test_a_project_without_models_has_pages(tmp_path: Path) -> None:
     assert set(pages) == {"index.html", "catalog.html", "plan.html", "runs.html", "sources.html"}
     for path in ("index.html", "plan.html"):
         assert "The project has nothing to build yet: models are .sql files in <code>models/</code>." in pages[path]
+
+
+def test_rows_are_there_only_when_they_are_asked_for(tmp_path: Path) -> None:
+    workspace = open_workspace(write_docs_project(tmp_path / "shop"))
+    lake = open_lake(workspace)
+    lake.ensure_schemas(["seeds"])
+    rows = pa.table({"id": [1, 2], "note": ["x" * 300, None], "bytes": [b"\xff", b""]})
+    lake.open_for_writing().catalog.create_table(("seeds", "orders"), rows.schema).append(rows)
+    assert "sample" not in collect_document(workspace, DocsOptions())["nodes"]["seeds.orders"]
+    sample = collect_document(workspace, DocsOptions(sample=1))["nodes"]["seeds.orders"]["sample"]
+    assert sample == {"columns": ["id", "note", "bytes"], "rows": [["1", "x" * 199 + "…", "0xff"]]}
+    sample = collect_document(workspace, DocsOptions(sample=5))["nodes"]["seeds.orders"]["sample"]
+    assert sample["rows"][1] == ["2", None, "0x"]
 
 
 def test_a_preview_shows_every_column_and_every_value_as_text(document: dict[str, Any]) -> None:
