@@ -382,6 +382,59 @@ def test_the_keyboard_moves_along_edges(browser: Any, site: Path) -> None:
     wait_for(browser, "location.pathname.endsWith('nodes/staging.stg_orders.html')")
 
 
+def test_columns_are_chosen_with_the_keyboard_alone(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html#node=marts.fct_orders")
+    wait_for(browser, "!document.getElementById('graph-panel').hidden")
+    browser.find_element("css selector", "[aria-label='Lineage of total']").send_keys("\ue007")
+    wait_for(browser, "document.activeElement.getAttribute('aria-label') === 'Lineage of total'")
+    assert run(browser, "document.activeElement.getAttribute('aria-pressed')") == "true"
+    browser.switch_to.active_element.send_keys("\ue004\ue007")  # Tab, Enter
+    wait_for(browser, "document.activeElement.getAttribute('aria-label') === 'Lineage of paid'")
+    run(
+        browser,
+        "[...document.querySelectorAll('#graph-panel button')].find(b => b.innerText === 'The whole node').focus()",
+    )
+    browser.switch_to.active_element.send_keys("\ue007")
+    wait_for(browser, "location.hash === '#node=marts.fct_orders'")
+    assert run(browser, "document.activeElement.getAttribute('aria-label')") == "Close"
+
+
+HOSTILE_NAMES = [
+    "x.<script>window.hacked=1</script>",
+    'x.it\'s "q" & co',
+    "x.übergröße_表_😀",
+    f"x.{'very_long_' * 25}",
+]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nodes_of_any_name_have_pages(browser: Any, document: dict[str, Any], tmp_path: Path, width: int) -> None:
+    template = {**document["nodes"]["staging.stg_orders"], "runs": []}
+    nodes = {
+        name: {**template, "name": name, "upstream": HOSTILE_NAMES[:place]} for place, name in enumerate(HOSTILE_NAMES)
+    }
+    write_site({**document, "nodes": nodes}, tmp_path / "site")
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        for name in HOSTILE_NAMES:
+            open_page(browser, tmp_path / "site", "catalog.html")
+            assert run(browser, "document.documentElement.scrollWidth") <= width, name
+            run(browser, "[...document.querySelectorAll('td a')].find(a => a.innerText === arguments[0]).click()", name)
+            wait_for(browser, "location.pathname.includes('/nodes/')")
+            assert run(browser, "document.querySelector('h1').innerText") == name
+            assert run(browser, "document.documentElement.scrollWidth") <= width, name
+            browser.find_element("link text", "Show in the graph").click()
+            wait_for(browser, "window.SqbGraph && !document.getElementById('graph-panel').hidden")
+            assert run(browser, "document.querySelector('#graph-panel h2').innerText") == name
+            assert run(browser, "SqbGraph.view.nodes.filter(n => n.isChosen).map(n => n.name)") == [name]
+            assert run(browser, "document.documentElement.scrollWidth") <= width, name
+            assert run(browser, "window.hacked") is None
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_what_a_project_says_is_text_and_never_markup(browser: Any, site: Path, document: dict[str, Any]) -> None:
     for page in list_pages(site):
         open_page(browser, site, page)
@@ -427,9 +480,12 @@ def test_pages_fit_into_narrow_and_wide_windows(browser: Any, site: Path, width:
             *PAGES,
             "nodes/marts.fct_orders.html",
             "nodes/marts.hostile.html",
+            "nodes/staging.stg_orders.html",
             "runs/20260921_130000_bbbbbb.html",
         ):
             open_page(browser, site, page)
+            errors = run(browser, "[...document.querySelectorAll('pre.error')].map(e => e.offsetWidth)")
+            assert all(width >= 240 for width in errors), page
             assert run(browser, "document.documentElement.scrollWidth") <= width, page
             # Tables scroll by themselves before a word is broken letter by letter.
             assert run(browser, f"{TEXTS_OF_CELLS}.filter(c => c.offsetWidth < 40).map(c => c.innerText)") == [], page

@@ -7,9 +7,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqb
 from sqb.project.config.secrets import (
@@ -25,6 +26,8 @@ from sqb.workspace import Workspace
 _LEAST_LENGTH = 6
 _HIDDEN = "***"
 _SOFTWARE = {"JAVA_HOME": "<java>", "SPARK_HOME": "<spark>"}
+# Where the shell is and was: folders, though their names are like that of a password.
+_FOLDERS = frozenset({"PWD", "OLDPWD"})
 # A path of one name is also a part of others: `/app` of `s3://lake/app` and of `/apple`.
 _BEFORE = r"(?:(?<![\w./-])|(?<=\\[nrt])|(?<=file://))"
 _AFTER = r"(?![\w-])"
@@ -37,9 +40,12 @@ def build_scrubber(workspace: Workspace) -> Scrubber:
     paths |= {str(root): ".", str(root.resolve()): "."}
     connection = workspace.connection
     secrets = [*list_known(), *connection.spark.list_secrets(), *list_catalog_secrets(workspace)]
+    secrets += list_project_secrets(workspace)
     for name, value in os.environ.items():
-        secrets += [value] if is_secret_name(name) else find_address_secrets(value)
-    return Scrubber(paths, secrets)
+        if name not in _FOLDERS:
+            secrets += [value] if is_secret_name(name) else find_address_secrets(value)
+    # Addresses in errors have them in this form.
+    return Scrubber(paths, [*secrets, *(quote(secret, safe="") for secret in secrets)])
 
 
 def _list_software() -> dict[str, str]:
@@ -54,6 +60,14 @@ def list_catalog_secrets(workspace: Workspace) -> Iterable[str]:
     catalog = workspace.connection.catalog
     addresses = (catalog.uri, workspace.virtual.state or "")
     return (*list_secret_values(catalog.options), *(s for a in addresses for s in find_address_secrets(a)))
+
+
+def list_project_secrets(workspace: Workspace) -> Iterator[str]:
+    """What nodes and variables say under names of secrets, such as `config (api_key: '…')`."""
+    settings = (value for node in workspace.project for value in node.settings.values())
+    for named in (*settings, workspace.project.variables, workspace.variables):
+        if isinstance(named, Mapping):
+            yield from (v for name, v in named.items() if isinstance(v, str) and is_secret_name(str(name)))
 
 
 class Scrubber:

@@ -13,6 +13,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from sqb.docs_site.write import MARK
 from sqb.errors.base import SqbError
 from sqb.errors.call import CallError
 from sqb.lake.open import open_lake
@@ -196,7 +197,9 @@ def compute_stamp(workspace: Workspace) -> str:
 
 def _iter_files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     with suppress(OSError):
-        for entry in sorted(os.scandir(folder), key=lambda e: e.name):
+        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+        # Pages in the project's own folder: renewing them must not renew them again.
+        for entry in entries if all(e.name != MARK for e in entries) else ():
             if entry.is_dir(follow_symlinks=False):
                 if entry.name not in _NOT_WATCHED:
                     yield from _iter_files(entry.path)

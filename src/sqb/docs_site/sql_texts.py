@@ -15,6 +15,8 @@ _BEGIN, _MIDDLE, _END = "\ue000", "\ue001", "\ue002"
 _MARKED = re.compile(f"{_BEGIN}([^{_MIDDLE}]*){_MIDDLE}|{_END}")
 
 SqlText = dict[str, Any]
+# The same in parts: a text, or a text and the name that it links to.
+SqlParts = list[str | list[str]]
 
 
 def describe_written(node: Node, text: str) -> SqlText:
@@ -45,3 +47,25 @@ def describe_rendered(node: Node, name_relation: Callable[[str], str]) -> SqlTex
             links.append([open_at, len(text), name])
             name = ""
     return {"text": text + marked[at:], "links": links}
+
+
+def split_at_links(sql: SqlText) -> SqlParts:
+    """A text with links as its parts: each can be changed, and the links stay where they are."""
+    text, parts, at = sql["text"], [], 0
+    for start, end, name in sorted(sql["links"]):
+        if start >= at:
+            parts += [text[at:start], [text[start:end], name]]
+            at = end
+    return [*parts, text[at:]]
+
+
+def join_parts(parts: SqlParts) -> SqlText:
+    """What parts are as one text, and where in it their links are."""
+    text, links = "", []
+    for part in parts:
+        if isinstance(part, str):
+            text += part
+        else:
+            links.append([len(text), len(text) + len(part[0]), part[1]])
+            text += part[0]
+    return {"text": text, "links": links}

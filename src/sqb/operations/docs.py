@@ -21,6 +21,7 @@ from sqb.docs_site.describe_environments import describe_environments, map_bindi
 from sqb.docs_site.describe_nodes import Facts, describe_nodes
 from sqb.docs_site.describe_runs import describe_runs, map_runs_of_nodes
 from sqb.docs_site.privacy import build_scrubber
+from sqb.docs_site.sql_texts import join_parts, split_at_links
 from sqb.docs_site.trace_columns import trace_columns
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.sources import FreshnessUnknown
@@ -42,6 +43,8 @@ from sqb.workspace import Workspace
 VERSION = 1
 _RUNS = 200
 _RUNS_OF_NODE = 30
+# Texts of nodes with links in them.
+_LINKED = ("sql", "sql_run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,16 @@ def collect_document(workspace: Workspace, options: DocsOptions) -> dict[str, An
         "environments": environments,
         "selections": _answer_selectors(environment, seen, runs),
     }
+    return _clean(document, workspace)
+
+
+def _clean(document: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
+    """The document without secrets or local paths; links stay on the words that they are on."""
+    for node in document["nodes"].values():
+        node |= {key: split_at_links(node[key]) for key in _LINKED if node.get(key)}
     cleaned: dict[str, Any] = build_scrubber(workspace).clean(document)
+    for node in cleaned["nodes"].values():
+        node |= {key: join_parts(node[key]) for key in _LINKED if node.get(key)}
     return cleaned
 
 

@@ -24,7 +24,7 @@ from sqb.docs_site.words import make_file_name
 from sqb.docs_site.write import MARK, iter_files, iter_shared_files, write_site
 from sqb.errors.call import CallError
 from sqb.inspect.lineage import LineageGraph
-from sqb.operations.docs import DocsOptions, build_docs
+from sqb.operations.docs import DocsOptions, build_docs, collect_document
 from sqb.plan.model import PlannedNode, Reason, Root
 from sqb.plan.node_columns import ProjectColumns
 from sqb.workspace import open_workspace
@@ -320,10 +320,36 @@ def test_short_paths_are_whole_words_and_addresses_lose_their_passwords(text: st
 
 def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://ann:sesame-open@db/x")
+    monkeypatch.setenv("LAKE_PASSWORD", "open/the door")
     monkeypatch.setenv("JAVA_HOME", "/opt/ann/java")
     scrubber = build_scrubber(open_workspace(write_docs_project(tmp_path / "shop")))
     error = f"{sys.prefix}/lib/x.py in {tmp_path}/shop/a.py of /opt/ann/java/bin: sesame-open {Path.home()}/.ivy2"
     assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
+    assert scrubber.clean("open/the door, open%2Fthe%20door") == "***, ***"
+
+
+def test_the_folder_of_the_shell_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write_docs_project(tmp_path / "shop")
+    monkeypatch.setenv("PWD", str(root))
+    monkeypatch.setenv("OLDPWD", str(tmp_path))
+    monkeypatch.setenv("DB_PWD", "sesame-open")
+    scrubber = build_scrubber(open_workspace(root))
+    assert scrubber.clean(f"{root}/models/a.sql: sesame-open") == "./models/a.sql: ***"
+
+
+def test_links_stay_on_their_words_and_settings_that_are_secrets_are_hidden(tmp_path: Path) -> None:
+    root = write_docs_project(tmp_path / "shop")
+    header = "MODEL (kind table, config (api_key: 'key-of-ann', day: 'monday'));"
+    notes = f"-- https://ann:a-very-long-password@host/x, {root}/models"
+    query = "SELECT order_id, @@access_token AS t FROM fct_orders"
+    (root / "models/marts/noted.sql").write_text(f"{header}\n{notes}\n{query}\n")
+    workspace = open_workspace(root, variables={"access_token": "token-of-ann"})
+    node = collect_document(workspace, DocsOptions())["nodes"]["marts.noted"]
+    assert node["settings"]["config"] == '{"api_key": "***", "day": "monday"}'
+    for key in ("sql", "sql_run"):
+        text, ((start, end, name),) = node[key]["text"], node[key]["links"]
+        assert name == "marts.fct_orders" and text[start:end].strip("`").endswith("fct_orders"), text
+        assert "https://ann:***@host/x, ./models" in text and "of-ann" not in text
 
 
 def planned(

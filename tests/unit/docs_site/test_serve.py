@@ -13,8 +13,10 @@ import pytest
 
 from sqb.docs_site.serve import EVENTS, Changes, compute_stamp, serve_site, watch
 from sqb.errors.call import CallError
+from sqb.operations.docs import DocsOptions, build_docs
 from sqb.operations.init import create_project
 from sqb.workspace import Workspace, open_workspace
+from support.docs_project import add_history, make_runs
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +161,27 @@ def test_only_what_pages_depend_on_is_watched(tmp_path: Path) -> None:
     assert after != before
     (tmp_path / "shop/models/staging/new.sql").unlink()
     assert compute_stamp(workspace) == before
+
+
+def test_pages_in_the_folder_of_the_project_are_not_watched(tmp_path: Path) -> None:
+    create_project(tmp_path / "shop")
+    workspace = open_workspace(tmp_path / "shop")
+    before = compute_stamp(workspace)
+    options = DocsOptions(output=workspace.root / "public")
+    build_docs(workspace, options)
+    assert compute_stamp(workspace) == before
+    build_docs(workspace, options)
+    assert compute_stamp(workspace) == before
+
+
+def test_tables_are_watched(tmp_path: Path) -> None:
+    create_project(tmp_path / "shop")
+    workspace = open_workspace(tmp_path / "shop")
+    before = compute_stamp(workspace)
+    add_history(workspace, make_runs(workspace.root))
+    after = compute_stamp(workspace)
+    add_history(workspace, make_runs(workspace.root)[:1])
+    assert len({before, after, compute_stamp(workspace)}) == 3
 
 
 def test_a_port_that_is_taken_is_named(workspace: Workspace, site: Path, port: int) -> None:

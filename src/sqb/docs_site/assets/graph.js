@@ -149,12 +149,15 @@
   function setAddress(text) { history.replaceState(null, "", "#" + text); }
 
   function showPanel(name, reach, traced) {
+    // The button that was pressed is made anew.
+    var hadFocus = panel.contains(document.activeElement);
     SqbPanel.show(panel, graph.byName.get(name), reach, traced, {
       close: function () { clear(); setAddress(""); area.focus(); },
       whole: function () { chooseNode(name); },
       only: function () { focusOn(name); },
       column: function (column) { chooseColumn(name, column); },
     });
+    if (hadFocus) (panel.querySelector("[aria-pressed=true]") || panel.querySelector("button")).focus();
     view.resize();
   }
 

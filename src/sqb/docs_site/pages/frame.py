@@ -160,6 +160,11 @@ class Page:
         return tag("header", home, tag("nav", *links, aria_label="Pages"), search, toggle)
 
 
+def say_nothing_is_there() -> list[Child]:
+    """What pages say of a project without nodes."""
+    return ["The project has nothing to build yet: models are .sql files in ", tag("code", "models/"), "."]
+
+
 def show_state(state: str, reason: str = "") -> Markup:
     """A state as a coloured word."""
     return tag("span", STATE_WORDS.get(state, state), class_=f"state state-{state}", title=reason or None)

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqb.docs_site.charts import Mark, caption, draw_bars, draw_line, draw_strip
-from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
+from sqb.docs_site.markup import EMPTY, Child, Markup, tag
 from sqb.docs_site.pages.frame import (
     Page,
     Site,
@@ -418,7 +418,8 @@ def _show_sample(node: Node) -> Markup:
     if not sample:
         return EMPTY
     rows = [
-        [join(cell if cell is not None else tag("span", "NULL", class_="note")) for cell in row]
+        # An empty text is an element too: a column of nothing else is a column.
+        [tag("span", cell) if cell is not None else tag("span", "NULL", class_="note") for cell in row]
         for row in sample["rows"]
     ]
     return section(

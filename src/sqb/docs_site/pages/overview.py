@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqb.docs_site.markup import Child, Markup, tag
-from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, show_kind, show_state, show_table
+from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, say_nothing_is_there, show_kind, show_state, show_table
 from sqb.docs_site.pages.legend import show_legend
 from sqb.docs_site.words import format_count, format_duration, format_time, pluralize
 
@@ -51,19 +51,27 @@ def _show_cards(page: Page) -> Markup:
         tag("p", *_summarize_plan(site.document["plan"]["nodes"])),
     ]
     if last is not None:
-        failed = f", {last['failed']} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
+        failed = (
+            f", {format_count(last['failed'])} failed"
+            if last["failed"]
+            else ", unfinished"
+            if last["status"] != "ok"
+            else ""
+        )
         words.append(
             tag(
                 "p",
                 "Last run ",
                 page.link_run(last["id"], format_time(last["at"])),
-                f": {last['ran']} ran{failed}, {format_duration(last['seconds'])}.",
+                f": {format_count(last['ran'])} ran{failed}, {format_duration(last['seconds'])}.",
             )
         )
     return tag("section", *words, class_="cards", aria_label="How things stand")
 
 
 def _summarize_plan(planned: Sequence[Mapping[str, Any]]) -> list[Child]:
+    if not planned:
+        return say_nothing_is_there()
     running = [n for n in planned if n["action"] == "run"]
     pending = sum(n["pending"] for n in running)
     more = f", {format_count(pending)} more if {'its' if pending == 1 else 'their'} inputs change," if pending else ""

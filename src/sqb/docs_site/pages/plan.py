@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqb.docs_site.markup import EMPTY, Child, Markup, tag
-from sqb.docs_site.pages.frame import Page, Site, link_names, section, show_facts, show_kind, show_state, show_table
+from sqb.docs_site.pages.frame import (
+    Page,
+    Site,
+    link_names,
+    say_nothing_is_there,
+    section,
+    show_facts,
+    show_kind,
+    show_state,
+    show_table,
+)
 from sqb.docs_site.pages.sql import show_diff
 from sqb.docs_site.words import format_count, pluralize
 
@@ -22,7 +32,7 @@ def render_plan(site: Site) -> str:
     words = _summarize(*map(len, (running, pending, skipped, blocked)))
     return page.render(
         tag("h1", "Plan"),
-        tag("p", words, class_="lead"),
+        tag("p", words if plan["nodes"] else say_nothing_is_there(), class_="lead"),
         _show_errors(plan["errors"]),
         _show_warnings(plan["warnings"]),
         section("Runs", *_show_running(page, running, plan["diffs"]), note=str(len(running))),

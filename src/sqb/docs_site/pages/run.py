@@ -133,12 +133,11 @@ def _show_path(page: Page, run: Run) -> Markup:
     path: list[Child] = ["Spark's start"] if run["spark_critical"] else []
     path += [page.link_node(n["name"]) for n in run["nodes"] if n["critical"]]
     words: list[Child] = [part for step in path for part in (" → ", step)][1:]
+    others = sum(not node["critical"] for node in run["nodes"])
+    meaning = "This decided" if len(path) == 1 else "These decided"
+    beside = f"; the other{'s' if others > 1 else ''} ran beside {'it' if len(path) == 1 else 'them'}" if others else ""
     return tag(
-        "p",
-        tag("strong", "Critical path: "),
-        *words,
-        ". These decided how long the run took; the others ran beside them.",
-        class_="note",
+        "p", tag("strong", "Critical path: "), *words, f". {meaning} how long the run took{beside}.", class_="note"
     )
 
 

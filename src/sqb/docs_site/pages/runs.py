@@ -34,7 +34,7 @@ def render_runs(site: Site) -> str:
                 format_count(run["failed"]) if run["failed"] else "",
                 format_count(run["skipped"]),
                 format_count(run["rows"]),
-                format_duration(run["seconds"] if run["seconds"] is not None else run["work_seconds"]),
+                format_duration(_get_seconds(run)),
                 f"{saved:.0%}" if (saved := compute_saved(run)) is not None else "",
             ]
             for run in site.runs
@@ -73,10 +73,7 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
     charts = [
         chart(
             "Seconds",
-            [
-                (r, r["seconds"] if r["seconds"] is not None else r["work_seconds"], format_duration(r["seconds"]))
-                for r in oldest
-            ],
+            [(r, seconds, format_duration(seconds)) for r in oldest if (seconds := _get_seconds(r)) is not None],
         ),
         chart("Rows", [(r, float(r["rows"]), f"{format_count(r['rows'])} rows") for r in oldest]),
         chart(
@@ -93,6 +90,12 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
     return section(
         "Trends", tag("div", *charts, class_="charts"), note="oldest first; builds with nothing to do record nothing"
     )
+
+
+def _get_seconds(run: Run) -> float | None:
+    """How long a run took; of one without times, how long its nodes took."""
+    seconds: float | None = run["seconds"] if run["seconds"] is not None else run["work_seconds"]
+    return seconds
 
 
 def _compute_skipped_share(run: Run) -> float | None:

@@ -12,7 +12,7 @@ from sqlglot.errors import SqlglotError
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
 from sqb.sql.delta.keys.propagate import BlockReader
-from sqb.sql.delta.operators.column_sources import qualify_columns
+from sqb.sql.delta.operators.column_sources import ColumnSources
 from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.operators.read import read_operators
 from sqb.sql.delta.proposal import list_linear_slots
@@ -59,8 +59,9 @@ def classify_query(
         return replace(every, why=problem.why, offset=problem.offset)
     except (SqlglotError, RecursionError):
         return replace(every, why=_NOT_UNDERSTOOD)
-    operators = _read_operators(text, tree, schemas)
-    facts = _find_keys(tree, schemas)
+    sources = ColumnSources(tree, schemas)
+    operators = _read_operators(text, tree, schemas, sources)
+    facts = _find_keys(tree, schemas, sources)
     if ordered is not None:
         facts = replace(facts, kind="opaque", keys=(), why=ordered.why, offset=ordered.offset)
     if isinstance(operators, NotProven):
@@ -72,27 +73,32 @@ def classify_query(
     return replace(facts, linear_slots=tuple(sorted(linear)), tree=operators)
 
 
-def _read_operators(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> OperatorTree | NotProven:
+def _read_operators(
+    text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: ColumnSources
+) -> OperatorTree | NotProven:
     try:
-        return read_operators(text, tree, schemas)
+        return read_operators(text, tree, schemas, sources)
     except NotProven as problem:
         return problem
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
         return NotProven(_NOT_UNDERSTOOD)
 
 
-def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Facts:
+def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: ColumnSources) -> Facts:
     """The keys that split the query into independent parts, or why it has none."""
     all_columns = tuple(tuple(schema) for schema in schemas)
     try:
-        qualified = qualify_columns(tree, schemas)
         reader = BlockReader(SLOT, schemas)
-        block = reader.read(qualified, {})
+        block = reader.read(sources.qualify(), {})
     except NotProven as problem:
         return Facts("opaque", problem.why, problem.offset, columns=all_columns)
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
         return Facts("opaque", _NOT_UNDERSTOOD, columns=all_columns)
-    columns = tuple(_list_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
+    # A star reads all of them.
+    reads_all = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
+    columns = tuple(
+        None if reads_all else _list_columns_read(reader, index, schema) for index, schema in enumerate(schemas)
+    )
     keys = tuple(
         sorted(
             (
@@ -169,12 +175,8 @@ def _refuse_function(token: Token, called: bool) -> None:
     raise NotProven(f"{name}() is not known to be the same each time", token.start)
 
 
-def _list_columns_read(
-    tree: exp.Expr, reader: BlockReader, slot: int, schema: Mapping[str, str]
-) -> tuple[str, ...] | None:
-    """List the columns of a slot that the query reads, in the table's order; None when a star reads all of them."""
-    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
-        return None
+def _list_columns_read(reader: BlockReader, slot: int, schema: Mapping[str, str]) -> tuple[str, ...] | None:
+    """List the columns of a slot that the query reads, in the table's order; None for all of them."""
     read = reader.read_columns.get(slot, set())
     # A query that only counts rows still needs something to count.
     return tuple(name for name in schema if name.lower() in read) or None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -63,9 +63,18 @@ class ColumnSources:
 
     def __init__(self, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> None:
         self._tree, self._schemas = tree, schemas
+        self._qualified: exp.Expr | None = None
         self._aliases: dict[int, str] | None = None
+        # Where columns are written, as the tree has them.
+        self._places: tuple[int, ...] | None = None
         # Where columns are written that their query's own source of that alias does not have: one around it does.
         self._outer: set[int] = set()
+
+    def qualify(self) -> exp.Expr:
+        """The tree with the source of every column: made once, and only to be read."""
+        if self._qualified is None:
+            self._qualified = qualify_columns(self._tree, self._schemas)
+        return self._qualified
 
     def is_outer(self, offset: int) -> bool:
         """Whether a column is one of a source around its query that has the alias of a source of the query itself."""
@@ -75,11 +84,12 @@ class ColumnSources:
         """The columns that are written in a part of the text: where, and the alias of the source of each."""
         if self._aliases is None:
             self._aliases = self._find_aliases()
+        if self._places is None:
+            self._places = tuple(_iter_places(self._tree))
         known = self._aliases
-        places = (_find_offset(c) for c in self._tree.find_all(exp.Column) if not isinstance(c.this, exp.Star))
         columns = []
-        for offset in places:
-            if offset is not None and span.start <= offset < span.end:
+        for offset in self._places:
+            if span.start <= offset < span.end:
                 if offset not in known:
                     raise NotProven("a column whose table is not known", offset)
                 columns.append((offset, known[offset]))
@@ -87,7 +97,7 @@ class ColumnSources:
 
     def _find_aliases(self) -> dict[int, str]:
         try:
-            qualified = qualify_columns(self._tree, self._schemas)
+            qualified = self.qualify()
         except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError) as error:
             raise NotProven("a query whose columns are not known") from error
         aliases: dict[int, str] = {}
@@ -110,6 +120,14 @@ class ColumnSources:
         if isinstance(source, exp.Table) and source.name.startswith(SLOT):
             return {name.lower() for name in self._schemas[int(source.name.removeprefix(SLOT))]}
         return None
+
+
+def _iter_places(tree: exp.Expr) -> Iterator[int]:
+    """Where columns are written."""
+    for column in tree.find_all(exp.Column):
+        offset = _find_offset(column)
+        if offset is not None and not isinstance(column.this, exp.Star):
+            yield offset
 
 
 def _find_offset(column: exp.Column) -> int | None:

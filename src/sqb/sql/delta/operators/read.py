@@ -64,11 +64,13 @@ _LIMITS = frozenset({"LIMIT", "OFFSET", "ALL"})
 Ctes = Mapping[str, int]
 
 
-def read_operators(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> OperatorTree:
+def read_operators(
+    text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]], sources: ColumnSources
+) -> OperatorTree:
     """The operators of a query; raises `NotProven` when its structure is not understood."""
     query = read_skeleton(text)
     paired = check_skeleton(text, query, tree)
-    reader = _Reader(text, paired, ColumnSources(tree, schemas), schemas)
+    reader = _Reader(text, paired, sources, schemas)
     root = reader.read_query(query, {})
     # The root is the last one: a CTE that is read as it is may stand before others.
     if root != len(reader.operators) - 1:
