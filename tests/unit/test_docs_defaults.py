@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 _DAY = 24 * 3600.0
 _GATE, _RETENTION, _VIRTUAL, _CATALOG = CostGate(), Retention(), VirtualSettings(), CatalogSettings()
 _TARGET = Target("dev")
-_DBT = {field.name: field.default for field in fields(DbtSettings)}
+_DBT: dict[str, Any] = {field.name: field.default for field in fields(DbtSettings)}
 
 
 def _iter_rows(page: str, heading: str) -> Iterator[tuple[str, ...]]:
