@@ -182,6 +182,7 @@ def test_a_call_that_does_not_exist_is_noticed(call: str) -> None:
 
 def test_calls_of_the_python_api_fit_their_types(tmp_path: Path) -> None:
     """Names, attributes and options are those that the package declares; nothing is run."""
+    pytest.importorskip("mypy")
     pages = ("api.md", "notebooks.md")
     blocks = [b for b in BLOCKS if b.page.name in pages and b.language == "python"]
     functions = (
