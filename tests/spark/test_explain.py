@@ -132,7 +132,7 @@ def test_a_refresh_by_keys_names_them_and_draws_no_figures_of_groups(sandbox: Sa
     assert work.verdict == "following the changes pays: only what has a touched day is evaluated again"
     assert work.costs == ()
     grouping, *tables = work.operators
-    assert (grouping.says, grouping.rows_read) == ("the groups that a changed row is part of are evaluated again", 0)
+    assert (grouping.says, grouping.rows_read) == ("the groups of changed rows are evaluated again", 0)
     assert [(line.what, line.says) for line in tables] == [
         ("raw.f", "its changed rows are read"),
         ("raw.s", "unchanged"),
