@@ -152,7 +152,19 @@ SEEDS = {
     "seeds/sales.csv": "id\n1\n",
     "seeds/suppliers.csv": "id\n1\n",
 }
-CODES = (*SHOP, *BARE)
+_VIRTUAL = {
+    PROJECT: 'name = "shop"\n\n[virtual]\nenabled = true\nunsuffixed_virtual_env = "prod"\nbaseline = "prod"\n',
+    "seeds/orders.csv": "id\n1\n",
+}
+_TWO = (_VIRTUAL, "sqb build --virtual-env prod", "sqb build --virtual-env pr_123")
+# Files and commands in turns, in an empty folder.
+STEPS: Mapping[str, tuple[Mapping[str, Change] | str, ...]] = {
+    "SQB-V001": (_VIRTUAL,),
+    "SQB-V003": _TWO,
+    "SQB-V004": (*_TWO, "sqb state detach pr_123"),
+    "SQB-V013": ({**_VIRTUAL, PROJECT: 'name = "shop"\n'}, "sqb build", _VIRTUAL),
+}
+CODES = (*SHOP, *BARE, *STEPS)
 _BLOCK = re.compile(r"^```\n(\$ sqb .*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -171,18 +183,26 @@ def read_step(code: str) -> Step:
 def make_mistake(code: str, folder: Path, run: Run) -> Path:
     """Make a project below `folder` that has the mistake, and give its folder."""
     project = folder / "shop"
+    steps = STEPS.get(code) or (({}, SHOP[code]) if code in SHOP else (SEEDS, BARE[code]))
     if code in SHOP:
         run("sqb init shop", folder)
-    for path, change in {**({} if code in SHOP else SEEDS), **SHOP.get(code, {}), **BARE.get(code, {})}.items():
-        target = project / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(change, tuple):
-            text = target.read_text(encoding="utf-8")
-            if change[0] not in text:
-                raise ValueError(f"{code}: {path} has no {change[0]!r}")
-            change = text.replace(*change, 1)
-        target.write_bytes(change if isinstance(change, bytes) else change.encode())
+    for step in steps:
+        if isinstance(step, str):
+            run(step, project)
+            continue
+        for path, change in step.items():
+            _change_file(project / path, change)
     return project
+
+
+def _change_file(file: Path, change: Change) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(change, tuple):
+        text = file.read_text(encoding="utf-8")
+        if change[0] not in text:
+            raise ValueError(f"{file} has no {change[0]!r}")
+        change = text.replace(*change, 1)
+    file.write_bytes(change if isinstance(change, bytes) else change.encode())
 
 
 def run_step(code: str, folder: Path, run: Run) -> Step:
@@ -200,7 +220,9 @@ def main() -> int:
             block = f"```\n{run_step(code, Path(folder), run_in_shell)}```"
         page = get_page(code)
         text = page.read_text(encoding="utf-8")
-        page.write_text(_BLOCK.sub(lambda _, block=block: block, text), encoding="utf-8")
+        written = _BLOCK.search(text)
+        assert written is not None
+        page.write_text(text.replace(written[0], block), encoding="utf-8")
     return 0
 
 
