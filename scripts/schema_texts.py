@@ -37,7 +37,7 @@ TEXTS: dict[str, dict[str, str]] = {
     },
     "virtual": {
         "enabled": "Whether builds go into virtual environments.",
-        "state": "Where environments are kept: duckdb:///path or postgresql://user@host/database.",
+        "state": "Where environments are stored: duckdb:///path or postgresql://user@host/database.",
         "unsuffixed_virtual_env": "The environment whose views have the plain names of models.",
         "baseline": "The environment that new ones begin as; by default the one with the target's name.",
         "ttl": "How long an environment lives after its last build or promotion.",
@@ -100,7 +100,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "path": "Files on this machine, or a folder or a glob of them.",
         "format": "The format of the files, where it does not follow from their names.",
         "options": "Options of Spark's reader.",
-        "expression": "A query that stands in the place of the source.",
+        "expression": "A query that takes the place of the source.",
         "managed": "A loader of the project fills the source.",
         "freshness": "How to tell that the source has new data, and when it is too old.",
     },

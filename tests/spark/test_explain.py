@@ -111,3 +111,31 @@ def test_a_build_does_what_the_plan_says_of_how_nodes_run(sandbox: Sandbox) -> N
     done = {n.planned.name: n.detail.partition("; rebuilt: ")[2] for n in result.nodes if n.run_type == "full"}
     # The obstacle is the same one; a build says of a query that has no class that it is the query's.
     assert done == {**full, "s.few": f"the query is opaque: {full['s.few']}"}
+
+
+def test_a_refresh_by_keys_names_them_and_draws_no_figures_of_groups(sandbox: Sandbox) -> None:
+    """A key that splits all that changed is followed without figures, whatever the operators would read."""
+    sandbox.write("sqlbuild_project.toml", 'name = "sandbox"\n[incremental]\nmin_rows = 0\n')
+    sandbox.sql("CREATE TABLE raw.f (store INT, day DATE, amount INT)")
+    sandbox.sql("CREATE TABLE raw.s (store INT, region STRING)")
+    sandbox.sql("INSERT INTO raw.f SELECT id % 2, DATE '2026-01-01' + CAST(id % 3 AS INT), id FROM range(12)")
+    sandbox.sql("INSERT INTO raw.s VALUES (0, 'east'), (1, 'west')")
+    sandbox.write(
+        "models/s/sales.sql",
+        "SELECT s.region, f.day, count(*) AS n, sum(f.amount) AS amount\n"
+        "FROM raw.f AS f JOIN raw.s AS s ON s.store = f.store GROUP BY s.region, f.day",
+    )
+    assert sandbox.build().ok
+    sandbox.sql("INSERT INTO raw.f VALUES (0, DATE '2026-02-01', 1)")
+    work = explained(sandbox, "s.sales").work
+    assert work is not None
+    assert work.verdict == "following the changes pays: only what has a touched day is evaluated again"
+    assert work.costs == ()
+    grouping, *tables = work.operators
+    assert (grouping.says, grouping.rows_read) == ("the groups of changed rows are evaluated again", 0)
+    assert [(line.what, line.says) for line in tables] == [
+        ("raw.f", "its changed rows are read"),
+        ("raw.s", "unchanged"),
+    ]
+    (node,) = sandbox.build().nodes
+    assert (node.run_type, node.rows) == ("incremental", 1)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 
 import click
 import pytest
@@ -176,3 +178,20 @@ def test_a_call_has_options_that_exist(place: str, call: str) -> None:
 def test_a_call_that_does_not_exist_is_noticed(call: str) -> None:
     with pytest.raises((AssertionError, click.UsageError)):
         _check_call(sqb, _split_call(call))
+
+
+def test_calls_of_the_python_api_fit_their_types(tmp_path: Path) -> None:
+    """Names, attributes and options are those that the package declares; nothing is run."""
+    pytest.importorskip("mypy")
+    pages = ("api.md", "notebooks.md")
+    blocks = [b for b in BLOCKS if b.page.name in pages and b.language == "python"]
+    functions = (
+        f"def block_{i}(project: sqb.Project, result: sqb.Result, spark: Any) -> None:\n{indent(block.text, '    ')}"
+        for i, block in enumerate(blocks)
+    )
+    file = tmp_path / "blocks.py"
+    file.write_text("\n\n".join(["from typing import Any\n\nimport sqb", *functions]), encoding="utf-8")
+    # With the cache that `make lint` leaves it takes a second or two.
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", str(file)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert len(blocks) > 10 and done.stdout + done.stderr == ""

@@ -77,7 +77,7 @@ class NodeEnded(BuildError):
 
 
 class BadReturn(BuildError):
-    """A Python node returned or recorded something that cannot be kept."""
+    """A Python node returned or recorded something that cannot be stored."""
 
     code = "SQB-N104"
 

@@ -44,7 +44,9 @@ from sqb.plan.refresh.choose import (
     RefreshCase,
     TableChange,
     build_case,
+    choose_keys,
     choose_refresh,
+    choose_way,
     estimate_cost,
     list_changed_slots,
 )
@@ -54,7 +56,7 @@ from sqb.plan.refresh.describe_operators import OperatorLine, find_advice, list_
 from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
 from sqb.project.models.kinds import FOLLOWING_KINDS
-from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.facts import Facts, format_key_expression
 from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.text.template import Template
 from sqb.workspace import Workspace
@@ -439,8 +441,9 @@ def estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) ->
 
 
 def _list_costs(case: RefreshCase, refresh: Refresh) -> tuple[tuple[str, int], ...]:
-    """The rows that a refresh by operators and a rebuild would read."""
-    estimate = estimate_cost(case, refresh.tables) if list_changed_slots(refresh.tables) else None
+    """The rows that a refresh by operators and a rebuild would read; keys are followed whatever the estimate."""
+    is_by_operators = list_changed_slots(refresh.tables) and choose_way(case, refresh.tables) != "keyed"
+    estimate = estimate_cost(case, refresh.tables) if is_by_operators else None
     return (("refresh", estimate.refresh), ("rebuild", estimate.rebuild)) if estimate is not None else ()
 
 
@@ -454,14 +457,18 @@ def _list_operators(
     if not list_changed_slots(tables):
         known = ((t.relation, t.state.rows if t.state is not None else None) for t in case.query.tables)
         tables = tuple(TableChange(i, relation, rows, 0, changed_rows=0) for i, (relation, rows) in enumerate(known))
-    states = list_state_operators(case) or (list_additive_operators(facts) if keeps_group_state(node) else frozenset())
+    is_keyed = choose_way(case, tables) == "keyed"
+    could_have_states = keeps_group_state(node) and not is_keyed
+    states = list_state_operators(case) or (list_additive_operators(facts) if could_have_states else frozenset())
     proposal, estimate = propose_for(case, list_changed_slots(tables), states), estimate_cost(case, tables)
     if proposal is None or estimate is None:
         return []
     estimate = CostEstimate(facts.tree, proposal, estimate.sizes)
     names = {i: str(t.relation) for i, t in enumerate(case.query.tables)}
     text = _build_template(node, workspace, lake_state).render(_name_slot)
-    return list_operator_lines(facts.tree, proposal, estimate, names, text)
+    lines = list_operator_lines(facts.tree, proposal, estimate, names, text)
+    # How many rows have a touched key is not known.
+    return [replace(line, rows_read=0) if line.rule != "changes" else line for line in lines] if is_keyed else lines
 
 
 def _describe_verdict(node: Node, refresh: Refresh) -> str:
@@ -476,6 +483,10 @@ def _describe_verdict(node: Node, refresh: Refresh) -> str:
             return why
         case _ if node.settings.get("refresh") == "incremental":
             return "refresh is incremental: changes are followed whatever they cost"
+        case _ if refresh.way == "keyed" and refresh.facts is not None:
+            keys = choose_keys(refresh.facts, refresh.tables, "result")
+            shown = ", ".join(dict.fromkeys(format_key_expression(e) for key in keys for _, e in key.slots))
+            return f"following the changes pays: only what has a touched {shown} is evaluated again"
         case _:
             return "following the changes pays"
 
