@@ -127,14 +127,19 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         "models/staging/d.sql": "SELECT any_of_them FROM broken CROSS JOIN typed\n",
         "models/staging/e.sql": "SELECT id, cast(amount AS decimal(50,2)) AS x FROM orders\n",
         "models/staging/f.sql": "SELECT id, nme FROM orders\n",
+        "models/staging/g.sql": "SELECT name FROM raw.prices\n",
         "tests/t.yml": "tests:\n  - {name: t, modle: a}\n",
+        "exposures/e.yml": "exposures:\n  - {name: e, ulr: x, depends_on: [raw.prices]}\n",
+        "sources/s.yml": "sources:\n  - {name: raw.prices, path: 'x/*.csv', formt: csv}\n",
     }
     write(project, files)
     assert run(["validate", "--json"]) == 2
     messages = [(e["code"], e["file"]) for e in json.loads(capsys.readouterr().out)["errors"]]
     assert sorted(set(messages)) == [
         ("SQB-K004", "models/staging/c.sql"),
+        ("SQB-P002", "exposures/e.yml"),
         ("SQB-P002", "seeds/typed.yml"),
+        ("SQB-P002", "sources/s.yml"),
         ("SQB-P002", "sqlbuild_project.toml"),
         ("SQB-P002", "tests/t.yml"),
         ("SQB-P003", "selectors.yml"),
