@@ -20,8 +20,8 @@ from sqb.sql.text.lexer import tokenize_code
 from sqb.sql.text.spans import Reference, trace_offset
 from sqb.workspace import Workspace, compute_code_stamp
 
-# What a query stands for whose rows a statement takes away: as long as the statement's own words.
-_DELETE, _SELECT = "delete from", "SELECT 1 FROM"
+# What stands for the words of a statement that takes rows away, so that it is a query.
+_DELETE = "SELECT 1 FROM"
 
 
 def list_attached_errors(workspace: Workspace, after: ProjectColumns, names: Collection[str]) -> list[SqbError]:
@@ -46,6 +46,9 @@ class _Reader:
         self.workspace, self.after = workspace, after
         self.signatures = build_signatures(workspace)
         self.cache = ColumnsCache(workspace.folder / "cache" / "attached", compute_code_stamp(), {})
+        hooks = (hook for node in workspace.project for hook in node.hooks)
+        # They may have other columns than their models when another hook reads them.
+        self.altered = {r for h in hooks if h.text.lstrip()[:5].upper() == "ALTER" for r in h.relations}
 
     def iter_errors(self, node: Node) -> Iterator[SqbError]:
         for check in node.checks.checks:
@@ -81,18 +84,14 @@ class _Reader:
         return self.after.columns.get(name, UNKNOWN_COLUMNS)
 
     def _iter_hook_errors(self, node: Node, hook: Hook) -> Iterator[SqbError]:
-        text, shift = hook.text, 0
-        words = tokenize_code(text)[:2]
-        if not words:
+        span = _find_words_before_query(hook.text)
+        if span is None:
             return
-        begin = text[words[0].start : words[-1].end]
-        if begin.lower() == _DELETE:
-            shift = len(_SELECT) - len(begin)
-            text = text[: words[0].start] + _SELECT + text[words[-1].end :]
-        elif words[0].text.lower() not in ("select", "with"):
-            return
-        slots = [_move(slot, shift) for slot in hook.slots]
-        tables = [self._get_hooked(node, hook, index) for index in range(len(slots))]
+        start, end, words = span
+        shift = start + len(words) - end
+        text = hook.text[:start] + words + hook.text[end:]
+        read = [(slot, self._get_hooked(node, hook, i)) for i, slot in enumerate(hook.slots) if slot.start >= end]
+        slots, tables = [_move(slot, shift) for slot, _ in read], [columns for _, columns in read]
         for problem, message in self._find_unknown(text, slots, tables):
             start = trace_offset(hook.pieces, max(0, problem.start - shift))
             at = hook.at if problem.start < 0 else _locate_in_hook(hook, start, problem.end - problem.start)
@@ -102,11 +101,32 @@ class _Reader:
         """The columns of what a hook reads, where it is sure to be there: its model once built, and what that reads."""
         relation = hook.relations[index]
         project = self.workspace.project
+        if relation in self.altered:
+            return UNKNOWN_COLUMNS
         if relation == node.relation:
             return self.after.columns[node.name] if hook.when == "post" else UNKNOWN_COLUMNS
         above = (project.nodes[name] for name in node.upstream if name in project.nodes)
         name = next((n.name for n in above if n.relation == relation), "")
         return self.after.columns.get(name, UNKNOWN_COLUMNS)
+
+
+def _find_words_before_query(text: str) -> tuple[int, int, str] | None:
+    """The span of a statement's words before the query that it reads, and what stands for them; None if it reads none.
+
+    `INSERT INTO t SELECT …` reads a query, and `DELETE FROM t WHERE …` is one of the rows that it takes away.
+    """
+    tokens = tokenize_code(text)
+    words = [token.text.lower() for token in tokens]
+    if words[:1] in (["select"], ["with"]):
+        return 0, 0, ""
+    if words[:2] == ["delete", "from"]:
+        return tokens[0].start, tokens[1].end, _DELETE
+    depth = 0
+    for token, word in zip(tokens, words, strict=True):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("select", "with") and words[0] == "insert":
+            return tokens[0].start, token.start, ""
+    return None
 
 
 def _move(slot: Reference, shift: int) -> Reference:
