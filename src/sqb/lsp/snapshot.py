@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqb.build.observe.attached import list_attached_errors, list_test_errors
+from sqb.build.observe.attached import list_attached_errors, list_exposure_errors, list_test_errors
 from sqb.build.observe.columns import build_signatures
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
@@ -128,7 +128,7 @@ class ProjectReader:
         if not has_own_rules(workspace):
             errors += [e for node in workspace.project for e in iter_node_errors(workspace, node, columns)]
             errors += list_attached_errors(workspace, columns, workspace.project.nodes.keys())
-            errors += list_test_errors(workspace, columns)
+            errors += list_test_errors(workspace, columns) + list_exposure_errors(workspace, columns)
         findings, wrong_rules = self._linter.lint(workspace, columns)
         reported = {(error.key(), error.message) for error in errors}
         further = [*list_file_errors(self.root), *wrong_rules]

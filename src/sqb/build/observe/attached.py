@@ -1,9 +1,9 @@
-"""Columns that own audits, hooks and unit tests of models name, held against those that there will be."""
+"""Columns that own audits, hooks, unit tests and exposures name, held against those that there will be."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sqb.build.observe.columns import build_signatures
 from sqb.checks.model import RelationSlot
@@ -39,6 +39,30 @@ def list_attached_errors(workspace: Workspace, after: ProjectColumns, names: Col
 def list_test_errors(workspace: Workspace, after: ProjectColumns) -> list[SqbError]:
     """The columns that unit tests give or expect, and that are not there."""
     return [error for test in workspace.project.tests for error in _iter_test_errors(test, after)]
+
+
+def list_exposure_errors(workspace: Workspace, after: ProjectColumns) -> list[SqbError]:
+    """The columns that exposures name, and that are not there."""
+    errors: list[SqbError] = []
+    for exposure in workspace.project.exposures.values():
+        for name, columns in exposure.columns.items():
+            known = after.columns.get(name, UNKNOWN_COLUMNS)
+            for column in _list_missing(columns, known):
+                message = f'the exposure {exposure.name} reads "{column}", which is not a column of {name}'
+                errors.append(UnknownColumn(message, at=exposure.at, hint=_suggest_column(column, known)))
+    return errors
+
+
+def _list_missing(names: Iterable[str], columns: Columns) -> list[str]:
+    """The names that are surely not among the columns of a table."""
+    if columns.is_open or any(name is None for name, _ in columns.columns):
+        return []
+    known = {name.lower() for name in columns.names}
+    return [name for name in names if name.lower() not in known]
+
+
+def _suggest_column(name: str, columns: Columns) -> str:
+    return suggest_nearest(name, columns.names) or f"the columns are {', '.join(columns.names)}"
 
 
 class _Reader:
@@ -152,15 +176,12 @@ def _iter_test_errors(test: UnitTest, after: ProjectColumns) -> Iterator[SqbErro
 
 
 def _iter_row_errors(test: UnitTest, where: str, data: list[list[object]], columns: Columns) -> Iterator[SqbError]:
-    if columns.is_open or any(name is None for name, _ in columns.columns):
-        return
     names, _, cells, places, _ = data
-    known = {name.lower() for name in columns.names}
-    for index, name in enumerate(map(str, names)):
-        if name.lower() in known:
-            continue
+    written = list(map(str, names))
+    for name in _list_missing(written, columns):
+        index = written.index(name)
         using = (place for row, place in zip(cells, places, strict=True) if row[index] is not None)  # type: ignore[index]
         place = next(using, next(iter(places), None))
         at = At(test.at.file, *place) if place else test.at  # type: ignore[misc]
-        hint = suggest_nearest(name, columns.names) or f"the columns are {', '.join(columns.names)}"
-        yield UnknownTestColumn(f'{test.name}: there is no column "{name}" in {where}', at=at, hint=hint)
+        message = f'{test.name}: there is no column "{name}" in {where}'
+        yield UnknownTestColumn(message, at=at, hint=_suggest_column(name, columns))

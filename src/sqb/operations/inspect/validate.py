@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.observe.attached import list_attached_errors, list_test_errors
+from sqb.build.observe.attached import list_attached_errors, list_exposure_errors, list_test_errors
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
@@ -117,7 +117,7 @@ def validate_project(
         after = observe_columns(workspace, opened.seen, frozenset(nodes))
         errors += [error for node in nodes.values() for error in iter_node_errors(workspace, node, after)]
         errors += list_attached_errors(workspace, after, nodes.keys())
-        errors += list_test_errors(workspace, after)
+        errors += list_test_errors(workspace, after) + list_exposure_errors(workspace, after)
     analysed = 0
     if options.spark and spark_of is not None:
         from sqb.operations.inspect.analyse import analyse_models  # loads what runs Spark

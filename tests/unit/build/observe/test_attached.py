@@ -1,4 +1,4 @@
-"""Columns that own audits, hooks and unit tests name."""
+"""Columns that own audits, hooks, unit tests and exposures name."""
 
 from __future__ import annotations
 
@@ -68,6 +68,10 @@ AUDIT = {"audits/positive.sql": "SELECT * FROM @@this WHERE {} < 0\n"}
                 'SQB-S006 models/marts/m.sql:1:62: unknown column "amuont", in a post_hook of marts.m',
                 'SQB-S006 models/marts/m.sql:2:50: unknown column "idd", in a post_hook of marts.m',
             ],
+        ),
+        (
+            {"exposures/e.yml": "exposures:\n  - name: e\n    depends_on:\n      - a: [ID, amuont]\n      - orders\n"},
+            ['SQB-S006 exposures/e.yml:2:11: the exposure e reads "amuont", which is not a column of staging.a'],
         ),
         # What is right, or not known.
         (
