@@ -81,6 +81,12 @@ def test_files_that_are_wrong_are_told_in_every_form(project: Path, capsys: pyte
     assert result["ruleId"] == "SQB-S004" and result["message"]["text"].startswith("something is missing after ,")
     # A file that is broken does not hide the mistakes of others, and rules bring their pages along.
     assert other["ruleId"] == "SQB-S012"
+    # What is not a part of an address is encoded.
+    write(project, {"tests/größe 1.yml": "tests:\n  - {name: t, modle: a}\n"})
+    assert run(["validate", "--format", "sarif"]) == 2
+    results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    uris = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results]
+    assert uris[-1] == "tests/gr%C3%B6%C3%9Fe%201.yml"
     assert all(rule["help"]["markdown"].startswith(f"# {rule['id']}: ") for rule in run_told["tool"]["driver"]["rules"])
 
 
