@@ -54,6 +54,26 @@ def test_checks_of_a_model_that_cannot_be_read_are_no_mistakes(
     ]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "-- @audit: unique(nope)\r\n-- @audit: unique(id)\r\n",
+        "MODEL (constraints [unique(nope)], audits [row_count(>, 0), min(nope, >, 1), nonesuch()],\n  tags [x]);\n",
+        "MODEL (\n  constraints [\n    unique(nope),\n    unique(id),\n    not_null(nope),\n  ]\n);\n",
+    ],
+)
+def test_wrong_checks_hide_no_mistakes_of_their_model(
+    project: Path, capsys: pytest.CaptureFixture[str], header: str
+) -> None:
+    write(project, {"models/staging/a.sql": f"{header}SELECT id,\n  idd FROM orders\n"})
+    assert run(["validate", "--json"]) == 2
+    errors = [e for e in json.loads(capsys.readouterr().out)["errors"] if e["file"].endswith("a.sql")]
+    assert {e["code"] for e in errors[:-1]} <= {"SQB-K001", "SQB-K004"}
+    lines = header.count("\n")
+    assert [(e["code"], e["line"], e["column"]) for e in errors[-1:]] == [("SQB-S006", lines + 2, 3)]
+    assert len(errors) == header.count("nope") + header.count("nonesuch") + 1
+
+
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "--json"]) == 2
     messages = json.loads(capsys.readouterr().out)
