@@ -177,3 +177,25 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         ("SQB-S006", "models/staging/f.sql"),
         ("SQB-S012", "models/staging/b.sql"),
     ]
+
+
+def test_a_broken_model_makes_no_mistakes_of_what_is_right(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = "-- @kind: append\n-- @lookups: b\n"
+    given = "given: {orders: [{id: 1}], b: [{id: 1}]}, expect: [{id: 1}]"
+    files = {
+        "models/staging/a.sql": f"{header}WITH x AS (SELECT id FROM orders) SELECT id, FROM x LEFT JOIN b USING (id)\n",
+        "models/staging/b.sql": "-- @kind: merge\n-- @unique_key: id\n-- @nope: 1\nSELECT id FROM orders\n",
+        "models/staging/c.sql": "SELECT a.id, b.id AS other FROM a, b\n",
+        "tests/t.yml": f"tests:\n  - {{name: a, model: a, {given}, expect_ctes: {{x: []}}}}\n"
+        "  - {name: b, model: b, given: {orders: []}, expect: []}\n"
+        "  - {name: c, model: c, given: {a: [], orders: []}, expect: []}\n",
+        "exposures/e.yml": "exposures:\n  - {name: e, depends_on: [{a: [id]}, b]}\n",
+    }
+    write(project, files)
+    assert run(["validate", "--json"]) == 2
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert [(e["code"], e["file"], e["line"]) for e in errors] == [
+        ("SQB-S004", "models/staging/a.sql", 3),
+        ("SQB-P002", "models/staging/b.sql", 3),
+        ("SQB-R002", "tests/t.yml", 4),
+    ]

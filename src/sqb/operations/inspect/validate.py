@@ -14,7 +14,7 @@ from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
-from sqb.errors.project import CheckProblem, ProjectError, ReferenceProblem
+from sqb.errors.project import BadLookup, CheckProblem, ProjectError, ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
 from sqb.project.files import (
@@ -185,17 +185,36 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
             return _Opened(compiled, compiled.workspace, seen, reported)
         except SqbError as error:
             result = flatten(error)
-        # Without its header, a model may be called otherwise, and is missed by those who call it.
-        is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
         # A file that has no stand-in is read again, and says the same again.
         known = {(e.key(), e.message) for e in reported}
         new = (e for e in result if (e.key(), e.message) not in known)
-        reported = (*reported, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
+        reported = (*reported, *drop_doubtful(new, stand_ins))
         more = find_stand_ins(root, result, stand_ins)
         if not more or any(error.at is None for error in result):
             break
         stand_ins |= more
     raise _join(reported)
+
+
+def drop_doubtful(errors: Iterable[SqbError], stand_ins: Mapping[str, StandIn]) -> list[SqbError]:
+    """The errors without those that there may only be because files are broken."""
+    # Without its header, a model may be called otherwise, and is missed by those who call it.
+    is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
+    # Nor is it known what broken queries read.
+    files = {path for path, stand_in in stand_ins.items() if not stand_in.has_query}
+    models = tuple(f"{_name_model(path)} " for path in files)
+
+    def is_doubtful(error: SqbError) -> bool:
+        if isinstance(error, BadLookup):
+            return is_vague or (error.at is not None and error.at.file in files)
+        return isinstance(error, ReferenceProblem) and (is_vague or error.message.startswith(models))
+
+    return [error for error in errors if not is_doubtful(error)]
+
+
+def _name_model(path: str) -> str:
+    *folders, name = path.removeprefix("models/").removesuffix(".sql").split("/")
+    return f"{'_'.join(folders) or 'default'}.{name}"
 
 
 def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -> Workspace:
