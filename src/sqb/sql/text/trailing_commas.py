@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqb.sql.text.keywords import KEYWORDS
 from sqb.sql.text.lexer import Token
 
 # After FROM: it is a column's name, or something else is wrong than the comma.
@@ -28,10 +29,17 @@ def find_empty_list(tokens: Sequence[Token]) -> Token | None:
     if words[:2] == ["SELECT", "FROM"] and len(words) == 3 and words[2] not in _NOT_A_TABLE:
         return None if tokens[2].kind not in ("word", "quoted") or _has_later_from(tokens, 2) else tokens[0]
     for index in range(1, len(tokens) - 2):
-        is_in = tokens[index].text.upper() == "IN" and tokens[index - 1].text != "."
-        if is_in and tokens[index + 1].text == "(" and tokens[index + 2].text == ")":
+        words = [token.text.upper() for token in tokens[index : index + 3]]
+        if words == ["IN", "(", ")"] and _is_value(tokens[index - 1]):
             return tokens[index]
     return None
+
+
+def _is_value(token: Token) -> bool:
+    """Whether a value can end with a token, or NOT is before IN: elsewhere it is the name of something."""
+    if token.kind == "word":
+        return token.text.upper() not in KEYWORDS or token.text.upper() == "NOT"
+    return token.kind in ("quoted", "string", "number") or token.text in (")", "]")
 
 
 def _is_after_last_cte(tokens: Sequence[Token], index: int) -> bool:
