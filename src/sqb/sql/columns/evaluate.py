@@ -146,7 +146,9 @@ class _Evaluator:
             check_numbers(query.order, result, "ORDER BY", self.typer.report)
             scope = Scope(outer, [Source((), result)])
             for value in query.order:
-                self.typer.type(value, scope)
+                # The names of the first query's tables can be used, too.
+                if all(len(name.parts) == 1 for name in iter_names(value)):
+                    self.typer.type(value, scope)
         return result
 
     def _combine(self, query: SetOperation, left: Relation, right: Relation) -> Relation:
@@ -222,13 +224,13 @@ class _Evaluator:
 
     def _check_distinct(self, select: Select, columns: Sequence[Column], scope: Scope) -> None:
         """Report what SELECT DISTINCT is sorted by and does not select."""
-        keys = {column.key for column in columns}
+        keys = {scope.identify(column) for column in columns}
         mentioned = (scope.lookup(name.parts) for item in select.items for name in iter_names(item.value))
-        keys.update(column.column.key for column in mentioned if isinstance(column, Found))
+        keys.update(scope.identify(column.column) for column in mentioned if isinstance(column, Found))
         for value in select.order:
             if isinstance(value, Name) and value.parts[-1].lower() not in scope.aliases:
                 column = scope.lookup(value.parts)
-                if isinstance(column, Found) and not column.fields and column.column.key not in keys:
+                if isinstance(column, Found) and not column.fields and scope.identify(column.column) not in keys:
                     message = f'SELECT DISTINCT is sorted by "{".".join(value.parts)}", which it does not select'
                     self.typer.report("unknown column", message, value.start, value.end, "select it too")
 

@@ -179,7 +179,8 @@ class _Reader:
         if not all(isinstance(u, exp.Identifier) for u in using):
             return Join(Unreadable(), kind, None, (), False)
         natural = (join.args.get("method") or "").upper() == "NATURAL"
-        return Join(source, kind, self.read(on) if on is not None else None, names, natural)
+        keeps_source = (join.args.get("side") or "").upper() in ("RIGHT", "FULL")
+        return Join(source, kind, self.read(on) if on is not None else None, names, natural, keeps_source)
 
     def _read_source(self, node: exp.Expr) -> Source:
         alias = node.args.get("alias")

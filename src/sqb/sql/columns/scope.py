@@ -104,10 +104,16 @@ class Scope:
     has_aliases_first: bool = False
     # The list has columns that Spark names by their texts.
     has_unnamed: bool = False
+    # Of columns that RIGHT and FULL joins make one by USING: the key of the first for those of the others.
+    joined_keys: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
         return any(s.relation.is_open for s in self.sources)
+
+    def identify(self, column: Column) -> int:
+        """What a column has in common with those that may be the same."""
+        return self.joined_keys.get(column.key, column.key)
 
     def lookup(self, parts: Sequence[str]) -> Found | Ambiguous | Unsure | None:
         """What a name means among the sources here; None when nothing here has it."""

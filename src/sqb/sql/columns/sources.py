@@ -73,6 +73,8 @@ class SourceReader:
                 shared += [c.name.lower() for c in right.relation.columns if c.name is not None]
         for source in (*left, right):
             source.merged |= frozenset(shared)
+        if join.keeps_source:
+            self._join_keys(shared, (*left, right), scope)
         if join.kind in ("semi", "anti"):
             return
         keys = [c for c in scope.star if c.name is not None and c.name.lower() in shared]
@@ -81,6 +83,18 @@ class SourceReader:
         more = [c for c in right.relation.columns if c.name is None or c.name.lower() not in shared]
         scope.star = [*(firsts[name] for name in shared if name in firsts), *rest, *more]
         scope.has_open_star = scope.has_open_star or is_left_open or right.relation.is_open
+
+    def _join_keys(self, shared: Sequence[str], sources: Sequence[Source], scope: Scope) -> None:
+        """Note that columns of several sources may be one, and forget their types where these differ."""
+        for name in shared:
+            columns = [column for source in sources for column in source.relation.find(name)]
+            scope.joined_keys |= {column.key: scope.identify(columns[0]) for column in columns[1:]}
+            if len({column.type for column in columns}) > 1:
+                for source in sources:
+                    kept = source.relation
+                    changed = (c._replace(type=m.UNKNOWN) if c in columns else c for c in kept.columns)
+                    source.relation = Relation(changed, kept.is_open)
+                scope.star = [c._replace(type=m.UNKNOWN) if c in columns else c for c in scope.star]
 
     def _check_using(self, name: Name, left: list[Source], is_left_open: bool, right: Source) -> bool:
         folded = name.parts[0].lower()
