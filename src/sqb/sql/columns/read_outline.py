@@ -174,6 +174,8 @@ class _Reader:
     def _build_join(self, source: Source, kind: str, join: exp.Expr | None) -> Join:
         if join is None:
             return Join(source, kind, None, (), False)
+        if join.args.get("pivots"):
+            raise ValueError("PIVOT changes all joined tables, and is not read")
         on, using = join.args.get("on"), join.args.get("using") or ()
         names = tuple(Name((u.name,), *find_span(u)) for u in using)
         if not all(isinstance(u, exp.Identifier) for u in using):

@@ -111,11 +111,11 @@ class SourceReader:
     def _read_source(self, join: Join, scope: Scope) -> Source:
         match join.source:
             case Table() as table:
-                return self._read_table(table)
+                return self._read_table(table, scope)
             case Derived(query, alias, columns, is_lateral, is_changed, pivoted):
                 seen = scope if is_lateral else scope.outer or Scope()
                 made = self.evaluate(query, seen)
-                self._check_pivot(pivoted, (alias.lower(),) if alias else (), made)
+                self._check_pivot(pivoted, Source((alias.lower(),) if alias else (), made), scope)
                 if not is_changed:
                     check_names(columns, made, find_list_place(query), self.typer.report)
                 relation = OPEN if is_changed else rename_columns(made, columns, self.keys)
@@ -125,7 +125,7 @@ class SourceReader:
             case _:
                 return Source((), OPEN)
 
-    def _read_table(self, table: Table) -> Source:
+    def _read_table(self, table: Table, scope: Scope) -> Source:
         names = (table.alias.lower(),) if table.alias else tuple(p.lower() for p in table.parts)
         cte = self.read_cte(table.parts[0].lower()) if len(table.parts) == 1 else None
         if cte is not None:
@@ -133,13 +133,13 @@ class SourceReader:
         else:
             columns = self.tables.get(table.slot)
             relation = OPEN if columns is None else Relation(Column(n, t, self._key()) for n, t in columns)
-        self._check_pivot(table.pivoted, names, relation)
+        self._check_pivot(table.pivoted, Source(names, relation), scope)
         return Source(names, OPEN if table.is_changed else rename_columns(relation, table.columns, self.keys))
 
-    def _check_pivot(self, pivoted: Sequence[Expression], names: tuple[str, ...], relation: Relation) -> None:
-        scope = Scope(None, [Source(names, relation)])
-        for value in pivoted:
-            self.typer.type(value, scope)
+    def _check_pivot(self, pivoted: Sequence[Expression], source: Source, scope: Scope) -> None:
+        """Look up what PIVOT reads of its source; behind JOIN it reads what is before that, too."""
+        for value in pivoted if not scope.sources else ():
+            self.typer.type(value, Scope(None, [source]))
 
     def _read_generated(self, generated: Generated, scope: Scope) -> Source:
         names = (generated.alias.lower(),) if generated.alias else ()
