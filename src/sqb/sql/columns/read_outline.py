@@ -191,6 +191,8 @@ class _Reader:
             changed = bool(node.args.get("pivots") or node.args.get("sample") is not None)
             is_pivot = changed and bool(node.args.get("pivots"))
             return Derived(self.read_query(node), name, columns, False, is_pivot, self._read_pivots(node))
+        if isinstance(node, exp.Lateral | exp.Values) and node.args.get("pivots"):
+            return Unreadable()
         if isinstance(node, exp.Lateral):
             return self._read_lateral(node)
         if isinstance(node, exp.Values):
