@@ -121,11 +121,16 @@ class Scope:
         unsure = False
         for length in range(len(folded) - 1, 0, -1):
             result: dict[int, Found] = {}
+            is_merged = False
             for source in self.sources:
                 if _is_qualifier(folded[:length], source.names):
+                    is_merged = is_merged or folded[length] in source.merged
                     for column in source.relation.find(folded[length]):
                         result[column.key] = Found(column, tuple(parts[length + 1 :]))
                     unsure = unsure or source.relation.may_have(folded[length])
+            if result and is_merged and len(result) > 1:
+                # Two relations of one name: Spark takes the one that USING leaves.
+                return Unsure()
             if result:
                 return self._choose(result, folded[length])
         name = folded[0]
