@@ -28,10 +28,10 @@ def find_empty_list(tokens: Sequence[Token]) -> Token | None:
         return tokens[0]
     if words[:2] == ["SELECT", "FROM"] and len(words) == 3 and words[2] not in _NOT_A_TABLE:
         return None if tokens[2].kind not in ("word", "quoted") or _has_later_from(tokens, 2) else tokens[0]
-    for index in range(1, len(tokens) - 2):
-        words = [token.text.upper() for token in tokens[index : index + 3]]
-        if words == ["IN", "(", ")"] and _is_value(tokens[index - 1]):
-            return tokens[index]
+    for index in range(3, len(tokens)):
+        is_empty = tokens[index].text == ")" and tokens[index - 1].text == "("
+        if is_empty and tokens[index - 2].text.upper() == "IN" and _is_value(tokens[index - 3]):
+            return tokens[index - 2]
     return None
 
 
@@ -44,8 +44,10 @@ def _is_value(token: Token) -> bool:
 
 def _is_after_last_cte(tokens: Sequence[Token], index: int) -> bool:
     """Whether a comma is between `name AS (query)` and SELECT."""
+    if not index or tokens[index - 1].text != ")":
+        return False
     after = [token.text.upper() for token in tokens[index + 1 : index + 3]]
-    if len(after) < 2 or after[0] != "SELECT" or after[1] in ("AS", "(") or tokens[index - 1].text != ")":
+    if len(after) < 2 or after[0] != "SELECT" or after[1] in ("AS", "("):
         return False
     depth, opening = 1, index - 1
     while depth and opening:
