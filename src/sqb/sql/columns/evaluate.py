@@ -184,9 +184,7 @@ class _Evaluator:
         columns: list[Column] = []
         owners: list[Item] = []
         is_open = False
-        if any(isinstance(item.value, Call) and item.value.name in _GENERATORS for item in select.items):
-            # The columns of generators can be used before them.
-            scope.aliases.update((alias.lower(), m.UNKNOWN) for item in select.items for alias in item.aliases)
+        _add_generated_names(select.items, scope)
         for item in select.items:
             made = self._evaluate_item(item, scope)
             is_open = is_open or made is None
@@ -322,6 +320,19 @@ class _Evaluator:
                 hint = "give one of them another name with AS, or leave it out with * EXCEPT"
                 self.typer.report("doubled column", message, start, end, hint, folded)
             seen.add(folded)
+
+
+def _add_generated_names(items: Sequence[Item], scope: Scope) -> None:
+    """The columns of generators can be used before them, and those without an alias have names of their own."""
+    generators = [item for item in items if isinstance(item.value, Call) and item.value.name in _GENERATORS]
+    if generators:
+        scope.aliases.update((alias.lower(), m.UNKNOWN) for item in items for alias in item.aliases)
+    for item in generators:
+        assert isinstance(item.value, Call)
+        if not item.aliases and "explode" in item.value.name and "variant" not in item.value.name:
+            scope.aliases.update(dict.fromkeys(("pos", "col", "key", "value"), m.UNKNOWN))
+        elif not item.aliases:
+            scope.sources.append(Source((), OPEN))
 
 
 def _find_sources(qualifier: Sequence[str], scope: Scope) -> list[Source]:
