@@ -95,6 +95,13 @@ def test_headers_say_the_same(text: str) -> None:
     assert format_model(formatted, "models/a.sql") == formatted != text
 
 
+def test_comments_between_lines_of_a_header_stay() -> None:
+    text = "-- what it is\n--@kind:table \n--\n-- @anna look\n--  @tags :  [a, b]\n-- of the query\nselect 1 as a"
+    formatted = "-- what it is\n-- @kind: table\n--\n-- @anna look\n-- @tags: [a, b]\n-- of the query\nSELECT 1 AS a\n"
+    assert format_model(text, "models/a.sql") == formatted
+    assert format_model(formatted, "models/a.sql") == formatted
+
+
 def test_headers_with_checks_hooks_and_contracts_are_laid_out_too() -> None:
     text = (
         "model(kind table,tags[a,b],constraints[not_null(a), compare(a,>=,0)],post_hook['SELECT 1'],"

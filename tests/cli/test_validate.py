@@ -54,6 +54,26 @@ def test_checks_of_a_model_that_cannot_be_read_are_no_mistakes(
     ]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "-- @audit: unique(nope)\r\n-- @audit: unique(id)\r\n",
+        "MODEL (constraints [unique(nope)], audits [row_count(>, 0), min(nope, >, 1), nonesuch()],\n  tags [x]);\n",
+        "MODEL (\n  constraints [\n    unique(nope),\n    unique(id),\n    not_null(nope),\n  ]\n);\n",
+    ],
+)
+def test_wrong_checks_hide_no_mistakes_of_their_model(
+    project: Path, capsys: pytest.CaptureFixture[str], header: str
+) -> None:
+    write(project, {"models/staging/a.sql": f"{header}SELECT id,\n  idd FROM orders\n"})
+    assert run(["validate", "--json"]) == 2
+    errors = [e for e in json.loads(capsys.readouterr().out)["errors"] if e["file"].endswith("a.sql")]
+    assert {e["code"] for e in errors[:-1]} <= {"SQB-K001", "SQB-K004"}
+    lines = header.count("\n")
+    assert [(e["code"], e["line"], e["column"]) for e in errors[-1:]] == [("SQB-S006", lines + 2, 3)]
+    assert len(errors) == header.count("nope") + header.count("nonesuch") + 1
+
+
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "--json"]) == 2
     messages = json.loads(capsys.readouterr().out)
@@ -81,6 +101,12 @@ def test_files_that_are_wrong_are_told_in_every_form(project: Path, capsys: pyte
     assert result["ruleId"] == "SQB-S004" and result["message"]["text"].startswith("something is missing after ,")
     # A file that is broken does not hide the mistakes of others, and rules bring their pages along.
     assert other["ruleId"] == "SQB-S012"
+    # What is not a part of an address is encoded.
+    write(project, {"tests/größe 1.yml": "tests:\n  - {name: t, modle: a}\n"})
+    assert run(["validate", "--format", "sarif"]) == 2
+    results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    uris = [r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in results]
+    assert uris[-1] == "tests/gr%C3%B6%C3%9Fe%201.yml"
     assert all(rule["help"]["markdown"].startswith(f"# {rule['id']}: ") for rule in run_told["tool"]["driver"]["rules"])
 
 
@@ -127,14 +153,19 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         "models/staging/d.sql": "SELECT any_of_them FROM broken CROSS JOIN typed\n",
         "models/staging/e.sql": "SELECT id, cast(amount AS decimal(50,2)) AS x FROM orders\n",
         "models/staging/f.sql": "SELECT id, nme FROM orders\n",
+        "models/staging/g.sql": "SELECT name FROM raw.prices\n",
         "tests/t.yml": "tests:\n  - {name: t, modle: a}\n",
+        "exposures/e.yml": "exposures:\n  - {name: e, ulr: x, depends_on: [raw.prices]}\n",
+        "sources/s.yml": "sources:\n  - {name: raw.prices, path: 'x/*.csv', formt: csv}\n",
     }
     write(project, files)
     assert run(["validate", "--json"]) == 2
     messages = [(e["code"], e["file"]) for e in json.loads(capsys.readouterr().out)["errors"]]
     assert sorted(set(messages)) == [
         ("SQB-K004", "models/staging/c.sql"),
+        ("SQB-P002", "exposures/e.yml"),
         ("SQB-P002", "seeds/typed.yml"),
+        ("SQB-P002", "sources/s.yml"),
         ("SQB-P002", "sqlbuild_project.toml"),
         ("SQB-P002", "tests/t.yml"),
         ("SQB-P003", "selectors.yml"),
@@ -145,4 +176,26 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
         ("SQB-S006", "models/staging/a.sql"),
         ("SQB-S006", "models/staging/f.sql"),
         ("SQB-S012", "models/staging/b.sql"),
+    ]
+
+
+def test_a_broken_model_makes_no_mistakes_of_what_is_right(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    header = "-- @kind: append\n-- @lookups: b\n"
+    given = "given: {orders: [{id: 1}], b: [{id: 1}]}, expect: [{id: 1}]"
+    files = {
+        "models/staging/a.sql": f"{header}WITH x AS (SELECT id FROM orders) SELECT id, FROM x LEFT JOIN b USING (id)\n",
+        "models/staging/b.sql": "-- @kind: merge\n-- @unique_key: id\n-- @nope: 1\nSELECT id FROM orders\n",
+        "models/staging/c.sql": "SELECT a.id, b.id AS other FROM a, b\n",
+        "tests/t.yml": f"tests:\n  - {{name: a, model: a, {given}, expect_ctes: {{x: []}}}}\n"
+        "  - {name: b, model: b, given: {orders: []}, expect: []}\n"
+        "  - {name: c, model: c, given: {a: [], orders: []}, expect: []}\n",
+        "exposures/e.yml": "exposures:\n  - {name: e, depends_on: [{a: [id]}, b]}\n",
+    }
+    write(project, files)
+    assert run(["validate", "--json"]) == 2
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert [(e["code"], e["file"], e["line"]) for e in errors] == [
+        ("SQB-S004", "models/staging/a.sql", 3),
+        ("SQB-P002", "models/staging/b.sql", 3),
+        ("SQB-R002", "tests/t.yml", 4),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqb import __version__
 from sqb.console.errors import format_excerpt
+from sqb.console.inspect.sarif import encode_place
 from sqb.console.style import Paint
 from sqb.inspect.lint.model import Finding
 
@@ -38,13 +39,9 @@ def encode_findings(findings: Sequence[Finding], rules: Mapping[str, str]) -> di
 
 def _encode(finding: Finding) -> dict[str, Any]:
     text = f"{finding.message}\n{finding.hint}" if finding.hint else finding.message
-    place: dict[str, Any] = {"artifactLocation": {"uri": finding.at.file}}
-    if finding.at.line:
-        end = finding.at.column + finding.at.length
-        place["region"] = {"startLine": finding.at.line, "startColumn": finding.at.column, "endColumn": end}
     return {
         "ruleId": finding.rule,
         "level": finding.severity,
         "message": {"text": text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [encode_place(finding.at)],
     }

@@ -10,17 +10,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sqb.build.observe.attached import list_attached_errors, list_test_errors
+from sqb.build.observe.attached import list_attached_errors, list_exposure_errors, list_test_errors
 from sqb.build.observe.columns import build_signatures
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError, flatten
-from sqb.errors.project import ReferenceProblem
 from sqb.inspect.lint.model import Finding
 from sqb.lsp.findings import Linter
 from sqb.operations.environment import open_environment
-from sqb.operations.inspect.validate import StandIn, find_stand_ins, forget_columns, list_file_errors
+from sqb.operations.inspect.validate import StandIn, drop_doubtful, find_stand_ins, forget_columns, list_file_errors
 from sqb.plan.node_columns import ProjectColumns, derive_project_columns
 from sqb.plan.observed import Observed
 from sqb.project.files import read_unsaved
@@ -128,7 +127,7 @@ class ProjectReader:
         if not has_own_rules(workspace):
             errors += [e for node in workspace.project for e in iter_node_errors(workspace, node, columns)]
             errors += list_attached_errors(workspace, columns, workspace.project.nodes.keys())
-            errors += list_test_errors(workspace, columns)
+            errors += list_test_errors(workspace, columns) + list_exposure_errors(workspace, columns)
         findings, wrong_rules = self._linter.lint(workspace, columns)
         reported = {(error.key(), error.message) for error in errors}
         further = [*list_file_errors(self.root), *wrong_rules]
@@ -165,10 +164,7 @@ class ProjectReader:
                     partial = self._derive(forget_columns(workspace, stand_ins), texts)
             except SqbError as error:
                 result = flatten(error)
-                # Without its header, a model may be called otherwise, and is missed by those who call it.
-                is_vague = any(one.is_vague for one in stand_ins.values())
-                new = [e for e in result if not (is_vague and isinstance(e, ReferenceProblem))]
-                reported |= {(e.key(), e.message): e for e in new}
+                reported |= {(e.key(), e.message): e for e in drop_doubtful(result, stand_ins)}
                 continue
             reported |= {(e.key(), e.message): e for e in partial.errors}
             ordered = tuple(sorted(reported.values(), key=SqbError.key))

@@ -1,9 +1,9 @@
-"""Columns that own audits, hooks and unit tests of models name, held against those that there will be."""
+"""Columns that own audits, hooks, unit tests and exposures name, held against those that there will be."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sqb.build.observe.columns import build_signatures
 from sqb.checks.model import RelationSlot
@@ -20,8 +20,8 @@ from sqb.sql.text.lexer import tokenize_code
 from sqb.sql.text.spans import Reference, trace_offset
 from sqb.workspace import Workspace, compute_code_stamp
 
-# What a query stands for whose rows a statement takes away: as long as the statement's own words.
-_DELETE, _SELECT = "delete from", "SELECT 1 FROM"
+# What stands for the words of a statement that takes rows away, so that it is a query.
+_DELETE = "SELECT 1 FROM"
 
 
 def list_attached_errors(workspace: Workspace, after: ProjectColumns, names: Collection[str]) -> list[SqbError]:
@@ -41,11 +41,38 @@ def list_test_errors(workspace: Workspace, after: ProjectColumns) -> list[SqbErr
     return [error for test in workspace.project.tests for error in _iter_test_errors(test, after)]
 
 
+def list_exposure_errors(workspace: Workspace, after: ProjectColumns) -> list[SqbError]:
+    """The columns that exposures name, and that are not there."""
+    errors: list[SqbError] = []
+    for exposure in workspace.project.exposures.values():
+        for name, columns in exposure.columns.items():
+            known = after.columns.get(name, UNKNOWN_COLUMNS)
+            for column in _list_missing(columns, known):
+                message = f'the exposure {exposure.name} reads "{column}", which is not a column of {name}'
+                errors.append(UnknownColumn(message, at=exposure.at, hint=_suggest_column(column, known)))
+    return errors
+
+
+def _list_missing(names: Iterable[str], columns: Columns) -> list[str]:
+    """The names that are surely not among the columns of a table."""
+    if columns.is_open or any(name is None for name, _ in columns.columns):
+        return []
+    known = {name.lower() for name in columns.names}
+    return [name for name in names if name.lower() not in known]
+
+
+def _suggest_column(name: str, columns: Columns) -> str:
+    return suggest_nearest(name, columns.names) or f"the columns are {', '.join(columns.names)}"
+
+
 class _Reader:
     def __init__(self, workspace: Workspace, after: ProjectColumns) -> None:
         self.workspace, self.after = workspace, after
         self.signatures = build_signatures(workspace)
         self.cache = ColumnsCache(workspace.folder / "cache" / "attached", compute_code_stamp(), {})
+        hooks = (hook for node in workspace.project for hook in node.hooks)
+        # They may have other columns than their models when another hook reads them.
+        self.altered = {r for h in hooks if h.text.lstrip()[:5].upper() == "ALTER" for r in h.relations}
 
     def iter_errors(self, node: Node) -> Iterator[SqbError]:
         for check in node.checks.checks:
@@ -81,18 +108,14 @@ class _Reader:
         return self.after.columns.get(name, UNKNOWN_COLUMNS)
 
     def _iter_hook_errors(self, node: Node, hook: Hook) -> Iterator[SqbError]:
-        text, shift = hook.text, 0
-        words = tokenize_code(text)[:2]
-        if not words:
+        span = _find_words_before_query(hook.text)
+        if span is None:
             return
-        begin = text[words[0].start : words[-1].end]
-        if begin.lower() == _DELETE:
-            shift = len(_SELECT) - len(begin)
-            text = text[: words[0].start] + _SELECT + text[words[-1].end :]
-        elif words[0].text.lower() not in ("select", "with"):
-            return
-        slots = [_move(slot, shift) for slot in hook.slots]
-        tables = [self._get_hooked(node, hook, index) for index in range(len(slots))]
+        start, end, words = span
+        shift = start + len(words) - end
+        text = hook.text[:start] + words + hook.text[end:]
+        read = [(slot, self._get_hooked(node, hook, i)) for i, slot in enumerate(hook.slots) if slot.start >= end]
+        slots, tables = [_move(slot, shift) for slot, _ in read], [columns for _, columns in read]
         for problem, message in self._find_unknown(text, slots, tables):
             start = trace_offset(hook.pieces, max(0, problem.start - shift))
             at = hook.at if problem.start < 0 else _locate_in_hook(hook, start, problem.end - problem.start)
@@ -102,11 +125,32 @@ class _Reader:
         """The columns of what a hook reads, where it is sure to be there: its model once built, and what that reads."""
         relation = hook.relations[index]
         project = self.workspace.project
+        if relation in self.altered:
+            return UNKNOWN_COLUMNS
         if relation == node.relation:
             return self.after.columns[node.name] if hook.when == "post" else UNKNOWN_COLUMNS
         above = (project.nodes[name] for name in node.upstream if name in project.nodes)
         name = next((n.name for n in above if n.relation == relation), "")
         return self.after.columns.get(name, UNKNOWN_COLUMNS)
+
+
+def _find_words_before_query(text: str) -> tuple[int, int, str] | None:
+    """The span of a statement's words before the query that it reads, and what stands for them; None if it reads none.
+
+    `INSERT INTO t SELECT …` reads a query, and `DELETE FROM t WHERE …` is one of the rows that it takes away.
+    """
+    tokens = tokenize_code(text)
+    words = [token.text.lower() for token in tokens]
+    if words[:1] in (["select"], ["with"]):
+        return 0, 0, ""
+    if words[:2] == ["delete", "from"]:
+        return tokens[0].start, tokens[1].end, _DELETE
+    depth = 0
+    for token, word in zip(tokens, words, strict=True):
+        depth += (word == "(") - (word == ")")
+        if depth == 0 and word in ("select", "with") and words[0] == "insert":
+            return tokens[0].start, token.start, ""
+    return None
 
 
 def _move(slot: Reference, shift: int) -> Reference:
@@ -132,15 +176,12 @@ def _iter_test_errors(test: UnitTest, after: ProjectColumns) -> Iterator[SqbErro
 
 
 def _iter_row_errors(test: UnitTest, where: str, data: list[list[object]], columns: Columns) -> Iterator[SqbError]:
-    if columns.is_open or any(name is None for name, _ in columns.columns):
-        return
     names, _, cells, places, _ = data
-    known = {name.lower() for name in columns.names}
-    for index, name in enumerate(map(str, names)):
-        if name.lower() in known:
-            continue
+    written = list(map(str, names))
+    for name in _list_missing(written, columns):
+        index = written.index(name)
         using = (place for row, place in zip(cells, places, strict=True) if row[index] is not None)  # type: ignore[index]
         place = next(using, next(iter(places), None))
         at = At(test.at.file, *place) if place else test.at  # type: ignore[misc]
-        hint = suggest_nearest(name, columns.names) or f"the columns are {', '.join(columns.names)}"
-        yield UnknownTestColumn(f'{test.name}: there is no column "{name}" in {where}', at=at, hint=hint)
+        message = f'{test.name}: there is no column "{name}" in {where}'
+        yield UnknownTestColumn(message, at=at, hint=_suggest_column(name, columns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from sqb.build.observe.attached import list_attached_errors
@@ -45,9 +46,20 @@ _ERRORS: Mapping[Kind, type[SqlProblem]] = {
     "misplaced aggregate": MisplacedAggregate,
     "wrong type": WrongType,
 }
-# What Spark decides by other rules under some settings.
-_CASE, _ANSI = "spark.sql.caseSensitive", "spark.sql.ansi.enabled"
+# Settings under which names and numbers mean something else than they do by these defaults.
+_OF_NAMES: Mapping[str, str] = {
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.groupByOrdinal": "true",
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.legacy.ctePrecedencePolicy": "corrected",
+    "spark.sql.legacy.allowParameterlessCount": "false",
+}
+# What Spark decides by other rules without this setting.
+_ANSI = "spark.sql.ansi.enabled"
 _OF_TYPES = frozenset(["wrong type", "set operation"])
+_SET = re.compile(r"\s*SET\s+`?([\w.]+)`?\s*=\s*['\"]?(\w+)", re.IGNORECASE)
 
 
 def refuse_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> None:
@@ -84,28 +96,40 @@ def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_break
 def iter_node_errors(workspace: Workspace, node: Node, after: ProjectColumns) -> Iterator[SqbError]:
     """Everything that is wrong with a model: its query, and where that is right its header."""
     problems = after.problems.get(node.name, ())
+    if has_own_rules(workspace, node):
+        return
     yield from build_errors(workspace, node, problems)
     if not problems:
-        yield from iter_declaration_errors(workspace.root, node, after, _is_ansi(workspace))
+        yield from iter_declaration_errors(workspace.root, node, after, _is_ansi(workspace, node))
 
 
-def has_own_rules(workspace: Workspace) -> bool:
-    """Whether names mean other columns than they do by Spark's defaults."""
-    return workspace.project.session.get(_CASE, "false").lower() == "true"
+def has_own_rules(workspace: Workspace, node: Node | None = None) -> bool:
+    """Whether names mean other columns than they do by Spark's defaults: everywhere, or in a model."""
+    return any(_get_setting(workspace, node, key, usual) != usual for key, usual in _OF_NAMES.items())
+
+
+def _get_setting(workspace: Workspace, node: Node | None, key: str, default: str) -> str:
+    """A setting of the session in small letters, as the hooks of a model leave it for its query."""
+    value = workspace.project.session.get(key, default)
+    for hook in node.hooks if node is not None else ():
+        match = _SET.match(hook.text) if hook.when == "pre" else None
+        if match is not None and match[1].lower() == key.lower():
+            value = match[2]
+    return value.lower()
 
 
 def build_errors(workspace: Workspace, node: Node, problems: Iterable[Problem]) -> Iterator[SqbError]:
     """The mistakes in a model's query as errors with their places in its file."""
     for problem in problems:
-        if (error := choose_error(workspace, problem)) is not None:
+        if (error := choose_error(workspace, problem, node)) is not None:
             yield error(problem.message, at=locate_problem(workspace.root, node, problem), hint=problem.hint)
 
 
-def choose_error(workspace: Workspace, problem: Problem) -> type[SqlProblem] | None:
+def choose_error(workspace: Workspace, problem: Problem, node: Node | None = None) -> type[SqlProblem] | None:
     """The error for a mistake; None where the project's settings make it none."""
-    return _ERRORS[problem.kind] if _is_ansi(workspace) or problem.kind not in _OF_TYPES else None
+    return _ERRORS[problem.kind] if _is_ansi(workspace, node) or problem.kind not in _OF_TYPES else None
 
 
-def _is_ansi(workspace: Workspace) -> bool:
+def _is_ansi(workspace: Workspace, node: Node | None) -> bool:
     """Whether types follow the rules that they are derived by here."""
-    return workspace.project.session.get(_ANSI, "true").lower() == "true"
+    return _get_setting(workspace, node, _ANSI, "true") == "true"

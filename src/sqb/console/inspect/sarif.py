@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from sqb import __version__
 from sqb.errors.base import SqbError
 from sqb.errors.read_page import read_page
+from sqb.names import At
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -33,9 +35,13 @@ def _encode(error: SqbError) -> dict[str, Any]:
     text = f"{error.message}\n{error.hint}" if error.hint else error.message
     result: dict[str, Any] = {"ruleId": error.code, "level": "error", "message": {"text": text}}
     if error.at is not None and error.at.file:
-        place: dict[str, Any] = {"artifactLocation": {"uri": error.at.file}}
-        if error.at.line:
-            end = error.at.column + error.at.length
-            place["region"] = {"startLine": error.at.line, "startColumn": error.at.column, "endColumn": end}
-        result["locations"] = [{"physicalLocation": place}]
+        result["locations"] = [encode_place(error.at)]
     return result
+
+
+def encode_place(at: At) -> dict[str, Any]:
+    """A place in a file, whose name is a part of an address there."""
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(at.file)}}
+    if at.line:
+        place["region"] = {"startLine": at.line, "startColumn": at.column, "endColumn": at.column + at.length}
+    return {"physicalLocation": place}

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.observe.attached import list_attached_errors, list_test_errors
+from sqb.build.observe.attached import list_attached_errors, list_exposure_errors, list_test_errors
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
-from sqb.errors.project import ProjectError, ReferenceProblem
+from sqb.errors.project import BadLookup, CheckProblem, ProjectError, ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
 from sqb.project.files import (
@@ -86,6 +86,8 @@ class StandIn:
 
     text: str
     is_vague: bool = False
+    # The query is the file's own: its columns are known.
+    has_query: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,7 @@ def validate_project(
         after = observe_columns(workspace, opened.seen, frozenset(nodes))
         errors += [error for node in nodes.values() for error in iter_node_errors(workspace, node, after)]
         errors += list_attached_errors(workspace, after, nodes.keys())
-        errors += list_test_errors(workspace, after)
+        errors += list_test_errors(workspace, after) + list_exposure_errors(workspace, after)
     analysed = 0
     if options.spark and spark_of is not None:
         from sqb.operations.inspect.analyse import analyse_models  # loads what runs Spark
@@ -183,17 +185,36 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
             return _Opened(compiled, compiled.workspace, seen, reported)
         except SqbError as error:
             result = flatten(error)
-        # Without its header, a model may be called otherwise, and is missed by those who call it.
-        is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
         # A file that has no stand-in is read again, and says the same again.
         known = {(e.key(), e.message) for e in reported}
         new = (e for e in result if (e.key(), e.message) not in known)
-        reported = (*reported, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
+        reported = (*reported, *drop_doubtful(new, stand_ins))
         more = find_stand_ins(root, result, stand_ins)
         if not more or any(error.at is None for error in result):
             break
         stand_ins |= more
     raise _join(reported)
+
+
+def drop_doubtful(errors: Iterable[SqbError], stand_ins: Mapping[str, StandIn]) -> list[SqbError]:
+    """The errors without those that there may only be because files are broken."""
+    # Without its header, a model may be called otherwise, and is missed by those who call it.
+    is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
+    # Nor is it known what broken queries read.
+    files = {path for path, stand_in in stand_ins.items() if not stand_in.has_query}
+    models = tuple(f"{_name_model(path)} " for path in files)
+
+    def is_doubtful(error: SqbError) -> bool:
+        if isinstance(error, BadLookup):
+            return is_vague or (error.at is not None and error.at.file in files)
+        return isinstance(error, ReferenceProblem) and (is_vague or error.message.startswith(models))
+
+    return [error for error in errors if not is_doubtful(error)]
+
+
+def _name_model(path: str) -> str:
+    *folders, name = path.removeprefix("models/").removesuffix(".sql").split("/")
+    return f"{'_'.join(folders) or 'default'}.{name}"
 
 
 def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -> Workspace:
@@ -207,9 +228,10 @@ def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -
     return forget_columns(workspace, stand_ins)
 
 
-def forget_columns(workspace: Workspace, files: Container[str]) -> Workspace:
-    """The project in which nothing is known of the columns of these files' models."""
+def forget_columns(workspace: Workspace, stand_ins: Mapping[str, StandIn]) -> Workspace:
+    """The project in which nothing is known of the columns of the models in broken files."""
     project = workspace.project
+    files = {file for file, stand_in in stand_ins.items() if not stand_in.has_query}
     nodes = {
         name: replace(node, unread=BROKEN) if any(file in files for file in _list_files(node)) else node
         for name, node in project.nodes.items()
@@ -226,15 +248,44 @@ def _list_files(node: Node) -> tuple[str, ...]:
 def find_stand_ins(root: Path, errors: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
     """What is read in the place of broken files, where that is not what was read in their place `before`."""
     more: dict[str, StandIn] = {}
-    broken = {error.at.file for error in errors if error.at is not None}
-    for path in broken | _list_seed_settings(root, broken):
+    by_file: dict[str, list[SqbError]] = {}
+    for error in errors:
+        if error.at is not None:
+            by_file.setdefault(error.at.file, []).append(error)
+    for path in by_file.keys() | _list_seed_settings(root, by_file):
+        if path not in before and (whole := _leave_checks_out(root, path, by_file.get(path, ()))) is not None:
+            more[path] = whole
+            continue
         stand_in = _find_stand_in(root, path)
-        if path in before and stand_in is not None and path.startswith("models/"):
+        if path in before and not before[path].has_query and stand_in is not None and path.startswith("models/"):
             # It is the header that is wrong.
             stand_in = StandIn(_STAND_IN, is_vague=_may_be_renamed(stand_in.text))
         if stand_in is not None and stand_in != before.get(path):
             more[path] = stand_in
     return more
+
+
+def _leave_checks_out(root: Path, path: str, errors: Sequence[SqbError]) -> StandIn | None:
+    """A model without those of its checks that are wrong, where nothing else is wrong; all places stay."""
+    text = read_text(root, path, Errors()) if path.startswith("models/") and errors else None
+    if text is None or not all(isinstance(error, CheckProblem) for error in errors):
+        return None
+    lines = text.split("\n")
+    places = {error.at for error in errors if error.at is not None and error.at.line}
+    for at in sorted(places, key=lambda place: (place.line, place.column)):
+        line, start, end = lines[at.line - 1], at.column - 1, at.column - 1 + at.length
+        if line.lstrip().startswith("--"):
+            lines[at.line - 1] = line.replace("@", " ", 1)
+            continue
+        # An entry of a list in `MODEL (…)`, with the comma after it or before it.
+        rest, before = line[end:], line[:start].rstrip()
+        if rest.lstrip().startswith(","):
+            rest = rest.replace(",", " ", 1)
+        elif before.endswith(","):
+            before = before[:-1]
+        lines[at.line - 1] = before.ljust(end) + rest
+    stand_in = StandIn("\n".join(lines), has_query=True)
+    return stand_in if _is_readable(path, stand_in) else None
 
 
 def _list_seed_settings(root: Path, broken: Iterable[str]) -> set[str]:
@@ -250,6 +301,9 @@ def _may_be_renamed(text: str) -> bool:
 def _find_stand_in(root: Path, path: str) -> StandIn | None:
     if path.startswith(_OPTIONAL) or (path.startswith("seeds/") and not path.endswith(".csv")):
         return StandIn("")
+    if path.startswith("sources/"):
+        # What it declares is missed by those who read it.
+        return StandIn("", is_vague=True)
     if path.startswith("seeds/"):
         return StandIn("unknown_column\n")
     if not path.startswith("models/"):

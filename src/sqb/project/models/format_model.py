@@ -58,14 +58,19 @@ def _drop_places(value: Value) -> object:
 def _split_directives(text: str) -> tuple[list[str], str]:
     """The lines `-- @key: value` at the top, in their usual form, and what is below them."""
     lines: list[str] = []
+    above: list[str] = []
     rest = text.lstrip("\n")
-    while match := _DIRECTIVE.match(rest.partition("\n")[0]):
-        key = find_key(match[1])
-        if key is None:
-            break
+    after = rest
+    while (line := after.partition("\n")[0]).startswith("--"):
+        match = _DIRECTIVE.match(line)
+        after = after.partition("\n")[2]
+        if match is None or find_key(match[1]) is None:
+            # Another comment, which belongs here if there is more below it.
+            above.append(line.rstrip())
+            continue
         value = f": {match[3]}" if match[3] else ":" if match[2] else ""
-        lines.append(f"-- @{match[1].lower()}{value}")
-        rest = rest.partition("\n")[2]
+        lines += [*above, f"-- @{match[1].lower()}{value}"]
+        above, rest = [], after
     return lines, rest
 
 

@@ -13,6 +13,8 @@ from sqb.sql.text.lexer import tokenize
 
 # Blocks of templates, not SQL: what is between them is left as it is.
 _CLOSING = {"{": "}}", "%": "%}", "#": "#}"}
+# `'{{ var('day') }}'` with one sort of quotes: two strings with a name between them, which no SQL has.
+_CALL_IN_QUOTES = re.compile(r"""(?s)((['"])\{\{-?\s*\w+\(\s*\2)\w+\2[^{}]*\}\}\2""")
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){2,}")
 
 
@@ -52,6 +54,8 @@ def find_jinja(text: str, start: int = 0) -> tuple[int, int] | None:
         if token.kind == "symbol" and token.text == "{" and text[token.end : token.end + 1] in _CLOSING:
             closing = text.find(_CLOSING[text[token.end]], token.end + 1)
             return token.start, closing + 2 if closing >= 0 else token.end + 1
+        if token.kind == "string" and (call := _CALL_IN_QUOTES.match(text, token.start)) and call.end(1) == token.end:
+            return call.start() + 1, call.end() - 1
     return None
 
 

@@ -40,7 +40,7 @@ from sqb.sql.text.lexer import Token, tokenize
 from sqb.sql.text.other_dialects import find_foreign_words, find_unknown_type
 from sqb.sql.text.spans import strip_scope
 from sqb.sql.text.table_names import DynamicName, find_tables
-from sqb.sql.text.trailing_commas import find_trailing_comma
+from sqb.sql.text.trailing_commas import find_empty_list, find_trailing_comma
 
 _DIALECT = "spark"
 _DOES_NOT_PARSE = "the SQL does not parse: "
@@ -57,7 +57,7 @@ def read_query(text: str, forced: Mapping[int, str]) -> Query:
 def read_query_with_outline(text: str, forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
     """The same, and the outline of the query that is run."""
     tokens = tokenize_statement(text)
-    _refuse_trailing_comma(tokens)
+    _refuse_missing_parts(tokens)
     _refuse_other_dialects(tokens)
     try:
         return _parse_query(text, tokens, forced)
@@ -76,11 +76,14 @@ def read_query_outline(text: str) -> outline.Query:
         return outline.UnreadableQuery()
 
 
-def _refuse_trailing_comma(tokens: list[Token]) -> None:
+def _refuse_missing_parts(tokens: list[Token]) -> None:
     comma = find_trailing_comma(tokens)
     if comma is not None:
         message, hint = "something is missing after ,", "remove the comma, or write what is to follow it"
         raise QueryProblem("parse", message, comma.start, comma.end, hint)
+    word = find_empty_list(tokens)
+    if word is not None:
+        raise QueryProblem("parse", f"something is missing after {word.text}", word.start, word.end)
 
 
 def _refuse_other_dialects(tokens: list[Token]) -> None:

@@ -8,6 +8,8 @@ from sqb.sql.text.lexer import Token
 
 # Words that make of a list of arguments something else: `trim(BOTH FROM x)`, `count(DISTINCT x)`, `first(x IGNORE …)`.
 _WORDS = frozenset("FROM FOR IN PLACING AS DISTINCT ALL ORDER IGNORE RESPECT USING SELECT WITH TABLE".split())
+# Before `<` they begin a type, which may have commas: `x::map<string, int>`.
+_TYPES_OF_SEVERAL = frozenset(["MAP", "STRUCT"])
 
 
 def count_arguments(tokens: Sequence[Token]) -> dict[int, int]:
@@ -35,7 +37,8 @@ def count_arguments(tokens: Sequence[Token]) -> dict[int, int]:
                 state[0] += 1
             else:
                 state[1] = 1
-                if text in ("=>", "*") or (token.kind == "word" and text.upper() in _WORDS):
+                is_type = text == "<" and before is not None and before.text.upper() in _TYPES_OF_SEVERAL
+                if is_type or text in ("=>", "*") or (token.kind == "word" and text.upper() in _WORDS):
                     state[2] = 0
         if text == "(" and len(opened) > 1:
             opened[-2][1][1] = 1

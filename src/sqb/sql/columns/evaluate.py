@@ -146,7 +146,9 @@ class _Evaluator:
             check_numbers(query.order, result, "ORDER BY", self.typer.report)
             scope = Scope(outer, [Source((), result)])
             for value in query.order:
-                self.typer.type(value, scope)
+                # The names of the first query's tables can be used, too.
+                if all(len(name.parts) == 1 for name in iter_names(value)):
+                    self.typer.type(value, scope)
         return result
 
     def _combine(self, query: SetOperation, left: Relation, right: Relation) -> Relation:
@@ -182,9 +184,7 @@ class _Evaluator:
         columns: list[Column] = []
         owners: list[Item] = []
         is_open = False
-        if any(isinstance(item.value, Call) and item.value.name in _GENERATORS for item in select.items):
-            # The columns of generators can be used before them.
-            scope.aliases.update((alias.lower(), m.UNKNOWN) for item in select.items for alias in item.aliases)
+        _add_generated_names(select.items, scope)
         for item in select.items:
             made = self._evaluate_item(item, scope)
             is_open = is_open or made is None
@@ -222,13 +222,13 @@ class _Evaluator:
 
     def _check_distinct(self, select: Select, columns: Sequence[Column], scope: Scope) -> None:
         """Report what SELECT DISTINCT is sorted by and does not select."""
-        keys = {column.key for column in columns}
+        keys = {scope.identify(column) for column in columns}
         mentioned = (scope.lookup(name.parts) for item in select.items for name in iter_names(item.value))
-        keys.update(column.column.key for column in mentioned if isinstance(column, Found))
+        keys.update(scope.identify(column.column) for column in mentioned if isinstance(column, Found))
         for value in select.order:
             if isinstance(value, Name) and value.parts[-1].lower() not in scope.aliases:
                 column = scope.lookup(value.parts)
-                if isinstance(column, Found) and not column.fields and column.column.key not in keys:
+                if isinstance(column, Found) and not column.fields and scope.identify(column.column) not in keys:
                     message = f'SELECT DISTINCT is sorted by "{".".join(value.parts)}", which it does not select'
                     self.typer.report("unknown column", message, value.start, value.end, "select it too")
 
@@ -320,6 +320,19 @@ class _Evaluator:
                 hint = "give one of them another name with AS, or leave it out with * EXCEPT"
                 self.typer.report("doubled column", message, start, end, hint, folded)
             seen.add(folded)
+
+
+def _add_generated_names(items: Sequence[Item], scope: Scope) -> None:
+    """The columns of generators can be used before them, and those without an alias have names of their own."""
+    generators = [item for item in items if isinstance(item.value, Call) and item.value.name in _GENERATORS]
+    if generators:
+        scope.aliases.update((alias.lower(), m.UNKNOWN) for item in items for alias in item.aliases)
+    for item in generators:
+        assert isinstance(item.value, Call)
+        if not item.aliases and "explode" in item.value.name and "variant" not in item.value.name:
+            scope.aliases.update(dict.fromkeys(("pos", "col", "key", "value"), m.UNKNOWN))
+        elif not item.aliases:
+            scope.sources.append(Source((), OPEN))
 
 
 def _find_sources(qualifier: Sequence[str], scope: Scope) -> list[Source]:

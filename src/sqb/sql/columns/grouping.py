@@ -30,7 +30,7 @@ def check_grouping(select: Select, scope: Scope, signatures: Signatures, report:
     except _NotSure:
         return
     for star, columns in stars:
-        outside = [c.name for c in columns if c.name is not None and c.key not in grouped]
+        outside = [c.name for c in columns if c.name is not None and scope.identify(c) not in grouped]
         if outside:
             _report_star(star, outside, report)
     later = [select.having, *select.order] if select.group is not None else []
@@ -38,7 +38,7 @@ def check_grouping(select: Select, scope: Scope, signatures: Signatures, report:
     names += [name for value in later if value is not None for name in _iter_hidden(value, scope, signatures)]
     for name in names:
         match = scope.lookup(name.parts)
-        if isinstance(match, Found) and match.column.key not in grouped:
+        if isinstance(match, Found) and scope.identify(match.column) not in grouped:
             text = ".".join(name.parts)
             message = f'"{text}" is neither in GROUP BY nor inside an aggregate'
             hint = f"add it to GROUP BY, aggregate it, or write any_value({text}) if any value will do"
@@ -87,7 +87,7 @@ def _iter_grouped(value: Expression, select: Select, scope: Scope) -> Iterator[i
         case Name(parts):
             match = scope.lookup(parts)
             if isinstance(match, Found):
-                yield match.column.key
+                yield scope.identify(match.column)
                 return
             items = [i for i in select.items if i.aliases and i.aliases[0].lower() == parts[0].lower()]
             if len(items) != 1:
@@ -107,7 +107,7 @@ def _iter_mentioned(value: Expression, scope: Scope) -> Iterator[int]:
         match = scope.lookup(value.parts)
         if not isinstance(match, Found):
             raise _NotSure
-        yield match.column.key
+        yield scope.identify(match.column)
     for part in list_parts(value):
         yield from _iter_mentioned(part, scope)
 

@@ -156,6 +156,8 @@ class Join(NamedTuple):
     on: Expression | None
     using: tuple[Name, ...]
     is_natural: bool
+    # All rows of the source are kept: a column of USING has its value where there is none before it.
+    keeps_source: bool = False
 
 
 class Cte(NamedTuple):

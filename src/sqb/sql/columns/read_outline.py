@@ -174,12 +174,15 @@ class _Reader:
     def _build_join(self, source: Source, kind: str, join: exp.Expr | None) -> Join:
         if join is None:
             return Join(source, kind, None, (), False)
+        if join.args.get("pivots"):
+            raise ValueError("PIVOT changes all joined tables, and is not read")
         on, using = join.args.get("on"), join.args.get("using") or ()
         names = tuple(Name((u.name,), *find_span(u)) for u in using)
         if not all(isinstance(u, exp.Identifier) for u in using):
             return Join(Unreadable(), kind, None, (), False)
         natural = (join.args.get("method") or "").upper() == "NATURAL"
-        return Join(source, kind, self.read(on) if on is not None else None, names, natural)
+        keeps_source = (join.args.get("side") or "").upper() in ("RIGHT", "FULL")
+        return Join(source, kind, self.read(on) if on is not None else None, names, natural, keeps_source)
 
     def _read_source(self, node: exp.Expr) -> Source:
         alias = node.args.get("alias")
@@ -188,6 +191,8 @@ class _Reader:
             changed = bool(node.args.get("pivots") or node.args.get("sample") is not None)
             is_pivot = changed and bool(node.args.get("pivots"))
             return Derived(self.read_query(node), name, columns, False, is_pivot, self._read_pivots(node))
+        if isinstance(node, exp.Lateral | exp.Values) and node.args.get("pivots"):
+            return Unreadable()
         if isinstance(node, exp.Lateral):
             return self._read_lateral(node)
         if isinstance(node, exp.Values):

@@ -104,10 +104,16 @@ class Scope:
     has_aliases_first: bool = False
     # The list has columns that Spark names by their texts.
     has_unnamed: bool = False
+    # Of columns that RIGHT and FULL joins make one by USING: the key of the first for those of the others.
+    joined_keys: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
         return any(s.relation.is_open for s in self.sources)
+
+    def identify(self, column: Column) -> int:
+        """What a column has in common with those that may be the same."""
+        return self.joined_keys.get(column.key, column.key)
 
     def lookup(self, parts: Sequence[str]) -> Found | Ambiguous | Unsure | None:
         """What a name means among the sources here; None when nothing here has it."""
@@ -115,11 +121,16 @@ class Scope:
         unsure = False
         for length in range(len(folded) - 1, 0, -1):
             result: dict[int, Found] = {}
+            is_merged = False
             for source in self.sources:
                 if _is_qualifier(folded[:length], source.names):
+                    is_merged = is_merged or folded[length] in source.merged
                     for column in source.relation.find(folded[length]):
                         result[column.key] = Found(column, tuple(parts[length + 1 :]))
                     unsure = unsure or source.relation.may_have(folded[length])
+            if result and is_merged and len(result) > 1:
+                # Two relations of one name: Spark takes the one that USING leaves.
+                return Unsure()
             if result:
                 return self._choose(result, folded[length])
         name = folded[0]

@@ -73,6 +73,8 @@ class SourceReader:
                 shared += [c.name.lower() for c in right.relation.columns if c.name is not None]
         for source in (*left, right):
             source.merged |= frozenset(shared)
+        if join.keeps_source:
+            self._join_keys(shared, (*left, right), scope)
         if join.kind in ("semi", "anti"):
             return
         keys = [c for c in scope.star if c.name is not None and c.name.lower() in shared]
@@ -81,6 +83,18 @@ class SourceReader:
         more = [c for c in right.relation.columns if c.name is None or c.name.lower() not in shared]
         scope.star = [*(firsts[name] for name in shared if name in firsts), *rest, *more]
         scope.has_open_star = scope.has_open_star or is_left_open or right.relation.is_open
+
+    def _join_keys(self, shared: Sequence[str], sources: Sequence[Source], scope: Scope) -> None:
+        """Note that columns of several sources may be one, and forget their types where these differ."""
+        for name in shared:
+            columns = [column for source in sources for column in source.relation.find(name)]
+            scope.joined_keys |= {column.key: scope.identify(columns[0]) for column in columns[1:]}
+            if len({column.type for column in columns}) > 1:
+                for source in sources:
+                    kept = source.relation
+                    changed = (c._replace(type=m.UNKNOWN) if c in columns else c for c in kept.columns)
+                    source.relation = Relation(changed, kept.is_open)
+                scope.star = [c._replace(type=m.UNKNOWN) if c in columns else c for c in scope.star]
 
     def _check_using(self, name: Name, left: list[Source], is_left_open: bool, right: Source) -> bool:
         folded = name.parts[0].lower()
@@ -97,11 +111,11 @@ class SourceReader:
     def _read_source(self, join: Join, scope: Scope) -> Source:
         match join.source:
             case Table() as table:
-                return self._read_table(table)
+                return self._read_table(table, scope)
             case Derived(query, alias, columns, is_lateral, is_changed, pivoted):
                 seen = scope if is_lateral else scope.outer or Scope()
                 made = self.evaluate(query, seen)
-                self._check_pivot(pivoted, (alias.lower(),) if alias else (), made)
+                self._check_pivot(pivoted, Source((alias.lower(),) if alias else (), made), scope)
                 if not is_changed:
                     check_names(columns, made, find_list_place(query), self.typer.report)
                 relation = OPEN if is_changed else rename_columns(made, columns, self.keys)
@@ -111,7 +125,7 @@ class SourceReader:
             case _:
                 return Source((), OPEN)
 
-    def _read_table(self, table: Table) -> Source:
+    def _read_table(self, table: Table, scope: Scope) -> Source:
         names = (table.alias.lower(),) if table.alias else tuple(p.lower() for p in table.parts)
         cte = self.read_cte(table.parts[0].lower()) if len(table.parts) == 1 else None
         if cte is not None:
@@ -119,13 +133,13 @@ class SourceReader:
         else:
             columns = self.tables.get(table.slot)
             relation = OPEN if columns is None else Relation(Column(n, t, self._key()) for n, t in columns)
-        self._check_pivot(table.pivoted, names, relation)
+        self._check_pivot(table.pivoted, Source(names, relation), scope)
         return Source(names, OPEN if table.is_changed else rename_columns(relation, table.columns, self.keys))
 
-    def _check_pivot(self, pivoted: Sequence[Expression], names: tuple[str, ...], relation: Relation) -> None:
-        scope = Scope(None, [Source(names, relation)])
-        for value in pivoted:
-            self.typer.type(value, scope)
+    def _check_pivot(self, pivoted: Sequence[Expression], source: Source, scope: Scope) -> None:
+        """Look up what PIVOT reads of its source; behind JOIN it reads what is before that, too."""
+        for value in pivoted if not scope.sources else ():
+            self.typer.type(value, Scope(None, [source]))
 
     def _read_generated(self, generated: Generated, scope: Scope) -> Source:
         names = (generated.alias.lower(),) if generated.alias else ()

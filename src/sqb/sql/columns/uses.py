@@ -184,8 +184,8 @@ class _RecordingReader(SourceReader):
         super().__init__(tables, recorder.typer, recorder._evaluate_nested, recorder._read_cte, recorder.keys)
         self.recorder = recorder
 
-    def _read_table(self, table: Table) -> Source:
-        source = super()._read_table(table)
+    def _read_table(self, table: Table, scope: Scope) -> Source:
+        source = super()._read_table(table, scope)
         # A column list gives other names: then the table's own are found by their places.
         names = [name for name, _ in self.tables.get(table.slot) or ()] if table.columns else []
         for index, column in enumerate(source.relation.columns):

@@ -39,7 +39,7 @@ SCALAR = frozenset(
     parse_url pi pmod position positive pow power printf quarter quote radians reduce regexp regexp_count
     regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat replace
     reverse right rint rlike round rpad rtrim schema_of_csv schema_of_json schema_of_variant
-    schema_of_variant_agg schema_of_xml sec second sentences sequence sha sha1 sha2 shiftleft
+    schema_of_xml sec second sentences sequence sha sha1 sha2 shiftleft
     shiftright shiftrightunsigned sign signum sin sinh size slice smallint sort_array soundex space split
     split_part sqrt st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid startswith str_to_map string
     struct substr substring substring_index tan tanh theta_difference theta_intersection theta_sketch_estimate
@@ -74,8 +74,8 @@ ORDERED_AGGREGATES = frozenset(
     array_agg bitmap_and_agg bitmap_construct_agg bitmap_or_agg collect_list collect_set count_min_sketch first
     first_value grouping grouping_id histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint
     kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float
-    last last_value listagg max_by min_by mode percentile_approx string_agg theta_intersection_agg
-    theta_sketch_agg theta_union_agg
+    last last_value listagg max_by min_by mode percentile_approx schema_of_variant_agg string_agg
+    theta_intersection_agg theta_sketch_agg theta_union_agg
     """.split()
 )
 

@@ -1,4 +1,4 @@
-"""Columns that own audits, hooks and unit tests name."""
+"""Columns that own audits, hooks, unit tests and exposures name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,37 @@ AUDIT = {"audits/positive.sql": "SELECT * FROM @@this WHERE {} < 0\n"}
                 'SQB-T002 tests/t.yml:8:9: t: there is no column "total" in the result of staging.a',
             ],
         ),
+        (
+            {
+                "models/marts/m.sql": "-- @post_hook: INSERT INTO staging.a (id, amount) SELECT id, amuont FROM m\n"
+                "-- @post_hook: insert into x.y with t as (select idd from a) select * from t\nSELECT * FROM a\n"
+            },
+            [
+                'SQB-S006 models/marts/m.sql:1:62: unknown column "amuont", in a post_hook of marts.m',
+                'SQB-S006 models/marts/m.sql:2:50: unknown column "idd", in a post_hook of marts.m',
+            ],
+        ),
+        (
+            {"exposures/e.yml": "exposures:\n  - name: e\n    depends_on:\n      - a: [ID, amuont]\n      - orders\n"},
+            ['SQB-S006 exposures/e.yml:2:11: the exposure e reads "amuont", which is not a column of staging.a'],
+        ),
         # What is right, or not known.
+        (
+            {
+                "models/marts/m.sql": "-- @post_hook: ALTER TABLE @@this ADD COLUMN more int\n"
+                "-- @post_hook: DELETE FROM m WHERE more > 1\n"
+                "-- @post_hook: INSERT INTO x.y SELECT id, more FROM m\nSELECT * FROM a\n"
+            },
+            [],
+        ),
+        (
+            {
+                "models/marts/m.sql": "-- @post_hook: INSERT INTO x.y (a) SELECT count(*) FROM m WHERE id > 1\n"
+                "-- @pre_hook: INSERT INTO x.y VALUES (1)\n-- @pre_hook: INSERT INTO x.y SELECT z FROM x.z\n"
+                "SELECT * FROM a\n"
+            },
+            [],
+        ),
         (
             {
                 "audits/positive.sql": "SELECT * FROM @@this WHERE Amount < 0\n",

@@ -308,6 +308,23 @@ def test_other_rules_of_the_session_are_respected(tmp_path: Path) -> None:
     assert [e.partition(" ")[0] for e in find_errors(lenient)] == ["SQB-S006"]
 
 
+@pytest.mark.parametrize(
+    ("setting", "query"),
+    [
+        ("spark.sql.parser.quotedRegexColumnNames = true", "SELECT `(id|day)` FROM orders"),
+        ("spark.sql.ansi.doubleQuotedIdentifiers=TRUE", 'SELECT id FROM orders WHERE "ok"'),
+        ("spark.sql.orderByOrdinal = 'false'", "SELECT id FROM orders ORDER BY 3"),
+        ("`spark.sql.ansi.enabled` = false", "SELECT day = customer AS x FROM orders"),
+    ],
+)
+def test_settings_of_a_model_are_respected(tmp_path: Path, setting: str, query: str) -> None:
+    header = f"-- @{{}}_hook: SET {setting}\n"
+    (tmp_path / "a").mkdir()
+    assert find_errors(open_shop(tmp_path / "a", {"models/marts/m.sql": header.format("pre") + query})) == []
+    # After the query it is too late.
+    assert find_errors(open_shop(tmp_path / "b", {"models/marts/m.sql": header.format("post") + query})) != []
+
+
 def test_what_was_evaluated_once_is_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = open_shop(tmp_path, {"models/marts/one.sql": "SELECT idd FROM stg_orders\n"})
     first = find_errors(shop)

@@ -59,10 +59,18 @@ def test_what_only_dbt_knows_stays(written: str) -> None:
         "SELECT `{{` FROM t",
         "MODEL (table_properties {a: b});\nSELECT 1",
         "SELECT named_struct('a', 1) AS x",
+        "SELECT '{{ var(' || x || ') }}', '{{ var(\"x\") }}', '{{ var(''x'') }}' AS a",
     ],
 )
 def test_strings_and_comments_may_hold_anything(text: str) -> None:
     assert find_jinja(text) is None
+
+
+@pytest.mark.parametrize("block", ["'{{ var('day') }}'", "'{{ env_var('DAY', 'x') }}'", '"{{var( "day" )}}"'])
+def test_quotes_in_quotes_of_one_sort_are_no_strings(block: str) -> None:
+    text = f"SELECT 1 FROM t WHERE x = {block} AND y"
+    span = find_jinja(text)
+    assert span is not None and text[slice(*span)] == block[1:-1]
 
 
 def test_the_error_has_the_model_as_it_is_written_here(tmp_path: Path) -> None:
