@@ -66,6 +66,18 @@ def test_version(tmp_path: Path) -> None:
             "invalid value for '--concurrency': it takes a whole number from 1 to 256",
             "`sqb build --help`",
         ),
+        (
+            ["history", "--limit", "0"],
+            "SQB-C001",
+            "invalid value for '--limit': it takes a whole number from 1 on\n",
+            "`sqb history --help`",
+        ),
+        (
+            ["completion"],
+            "SQB-C001",
+            "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish\n",
+            "`sqb completion --help`",
+        ),
         (["plan", "--project-dir", "shpo"], "SQB-C002", "there is no folder", "with --project-dir"),
         (["plan", "--vars", "x"], "SQB-C001", '--vars: "x" is not name=value', "or write --vars"),
         (["plan", "--vars", "{"], "SQB-C001", "--vars is not JSON", "write --vars"),
