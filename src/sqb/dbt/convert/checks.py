@@ -137,7 +137,7 @@ class CheckConverter:
             self._report.leave_out(
                 problem.file or test.file,
                 problem.line or test.line,
-                f"the test {test.name}: {problem.what}",
+                f"the test {test.name}{': ' if problem.what else ''}{problem.what}",
                 problem.why,
             )
 
@@ -258,7 +258,7 @@ class CheckConverter:
             package = (
                 f" of the package {test.package}: `dbt deps` writes packages to dbt_packages/" if test.package else ""
             )
-            raise Unconvertible("it", f"no file has this test{package}", test.file, test.line)
+            raise Unconvertible("", f"no file has this test{package}", test.file, test.line)
         where = self._render_where(test) if test.where else ""
         arguments = {name: self._evaluate(value, test) for name, value in test.arguments.items()}
         if test.column:

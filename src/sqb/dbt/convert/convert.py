@@ -158,6 +158,7 @@ class _Converter:
         for name, written in self.project.properties.get("snapshots", {}).items():
             if name not in self.models and written.values.get("relation"):
                 self.models[name] = converter.convert_snapshot_of_yaml(name, written)
+        converter.report_settings()
 
     def _convert_snapshots_of(self, file: SourceFile, converter: ModelConverter) -> None:
         try:

@@ -36,6 +36,16 @@ _HANDLED = (
     ),
     *("description", "full_refresh", "location_root", "name", "relation", "packages", "submission_method"),
 )
+# Those that others rely on, and that nothing here does: with the values that do nothing in dbt either.
+_LOST: dict[str, tuple[tuple[Any, ...], str]] = {
+    "grants": ((), "sqb grants no rights: `post_hooks` may"),
+    "database": ((), "a target has one catalog"),
+    "target_database": ((), "a target has one catalog"),
+    "full_refresh": ((True,), "`--full-refresh` is for every selected model"),
+    "hard_deletes": (("ignore", "invalidate"), "a row that is gone is closed here, without a row that says so"),
+    "dbt_valid_to_current": ((), "`valid_to` of a current row is NULL here"),
+    "snapshot_meta_column_names": ((), "the columns are `valid_from`, `valid_to` and `is_current` here"),
+}
 # Settings that are a value and no part of a query.
 _VALUES = frozenset(("enabled", "schema", "alias", "materialized", "group"))
 
@@ -73,6 +83,14 @@ class ModelConverter:
         self._renderer = renderer
         self._report = report
         self._name_schema = name_schema
+        # The files with a setting of `_LOST`.
+        self._lost: dict[str, list[str]] = {}
+
+    def report_settings(self) -> None:
+        """Say once of all models which of their settings do nothing here."""
+        for key, files in self._lost.items():
+            of = f" of {len(files)} models" if len(files) > 1 else ""
+            self._report.leave_out(files[0], 1, f"`{key}`{of}", _LOST[key][1])
 
     def convert_model(self, file: SourceFile, path: str) -> ConvertedModel:
         """A model of a file."""
@@ -200,6 +218,10 @@ class ModelConverter:
         self, model: ConvertedModel, rendered: Rendered, settings: dict[str, Any], written: Property | None
     ) -> None:
         header = model.header
+        for key in _LOST.keys() & settings.keys():
+            value, without_effect = settings[key], _LOST[key][0]
+            if value not in (None, {}, "") and value not in without_effect:
+                self._lost.setdefault(key, []).append(model.file)
         others = {k: v for k, v in settings.items() if k not in _HANDLED and k != "whole_schema" and v is not None}
         known, notes = translate_config(others)
         if header.get("kind") == "view":

@@ -324,7 +324,7 @@ def test_tests_are_checks(tmp_path: Path) -> None:
         "LEFT ANTI JOIN raw.x AS parent ON parent.id = tested.s\nWHERE tested.s IS NOT NULL\n"
     )
     assert left_out(conversion) == [
-        "models/s.yml:14: the test no_such_test: it: no file has this test",
+        "models/s.yml:14: the test no_such_test: no file has this test",
         "models/s.yml:19: the test not_null: `error_if` has no counterpart here",
         "models/s.yml:22: the test unique of raw.x: only models have checks here, and no model that was converted "
         "reads this",
@@ -459,6 +459,22 @@ def test_seeds_have_the_types_that_dbt_gives_them(tmp_path: Path) -> None:
     assert document["delimiter"] == ";"
     assert document["null_values"] == ["", "NULL"]
     assert notes(conversion) == ["the type variant of `f`"]
+
+
+def test_settings_that_others_rely_on_are_not_lost_silently(tmp_path: Path) -> None:
+    snapshot = "snapshots: [{name: old, relation: ref('a'), config: {unique_key: id, strategy: check, check_cols: all, "
+    snapshot += "hard_deletes: new_record, dbt_valid_to_current: \"to_date('9999-12-31')\"}}]"
+    files = {
+        "models/a.sql": "{{ config(full_refresh=false, database='') }} select 1 as id",
+        "models/b.sql": "{{ config(full_refresh=true, persist_docs={'relation': true}) }} select 1 as id",
+        "snapshots/old.yml": snapshot,
+    }
+    assert left_out(convert(tmp_path, files, PROJECT + "models: {+grants: {select: [bi]}}\n")) == [
+        "models/a.sql:1: `full_refresh`: `--full-refresh` is for every selected model",
+        "models/a.sql:1: `grants` of 2 models: sqb grants no rights: `post_hooks` may",
+        "snapshots/old.yml:1: `dbt_valid_to_current`: `valid_to` of a current row is NULL here",
+        "snapshots/old.yml:1: `hard_deletes`: a row that is gone is closed here, without a row that says so",
+    ]
 
 
 def test_snapshots_are_histories(tmp_path: Path) -> None:
