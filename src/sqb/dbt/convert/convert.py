@@ -328,7 +328,10 @@ class _Converter:
         for key in ("on-run-start", "on-run-end"):
             if settings.get(key):
                 self.report.leave_out(
-                    "dbt_project.yml", lines.get(key, 1), f"`{key}`", "there are hooks of models here"
+                    "dbt_project.yml",
+                    lines.get(key, 1),
+                    f"`{key}`",
+                    f"a function in python/ with @{key.replace('-', '_')} does it",
                 )
         for name in ("packages.yml", "dependencies.yml"):
             if (self.project.root / name).is_file():

@@ -558,6 +558,7 @@ metrics: [{name: m}]
             }
         ]
     }
+    assert "dbt_project.yml:3: `on-run-end`: a function in python/ with @on_run_end does it" in left_out(conversion)
     assert [line.partition(": ")[0] for line in left_out(conversion)] == [
         "analyses/q.sql:1",
         "dbt_project.yml:3",
