@@ -126,6 +126,8 @@ class FileContext:
         functions: dict[str, Callable[..., Any]] = {
             "ref": self._ref,
             "source": self._source,
+            # A function of the database: here it is called by its name.
+            "function": lambda *names: names[-1],
             "var": self._var,
             "env_var": self._env_var,
             "is_incremental": self._ask_incremental,

@@ -324,6 +324,9 @@ class _Converter:
     def _mention_the_rest(self) -> None:
         for file in self.project.files["analyses"]:
             self.report.leave_out(file.path, 1, "the analysis", "`sqb query` runs a query that is not a model")
+        for file in self.project.files["functions"]:
+            why = f"it is functions/{file.stem}.sql with CREATE FUNCTION here, or functions/{file.stem}.py with a def"
+            self.report.leave_out(file.path, 1, f"the function {file.stem}", why)
         settings, lines = self.project.settings, self.project.lines
         for key in ("on-run-start", "on-run-end"):
             if settings.get(key):

@@ -25,8 +25,9 @@ _FOLDERS: Mapping[str, tuple[str, str, str]] = {
     "tests": ("test-paths", "test-paths", "tests"),
     "macros": ("macro-paths", "macro-paths", "macros"),
     "analyses": ("analysis-paths", "analysis-paths", "analyses"),
+    "functions": ("function-paths", "function-paths", "functions"),
 }
-_NOT_CONVERTED = ("metrics", "semantic_models", "saved_queries", "groups", "functions")
+_NOT_CONVERTED = ("metrics", "semantic_models", "saved_queries", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def list_folders(sort: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _iter_files(root: Path, sort: str, settings: Mapping[str, Any]) -> Iterator[SourceFile]:
-    endings = {"seeds": (".csv",), "models": (".sql", ".py")}.get(sort, (".sql",))
+    endings = {"seeds": (".csv",), "models": (".sql", ".py"), "functions": (".sql", ".py")}.get(sort, (".sql",))
     for folder in list_folders(sort, settings):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in endings or not path.is_file():

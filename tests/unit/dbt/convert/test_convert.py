@@ -545,6 +545,9 @@ metrics: [{name: m}]
         "models/p.py": "def model(dbt, session): ...",
         "models/t.yml": text,
         "analyses/q.sql": "select 1",
+        "models/c.sql": "select {{ function('plus') }}(1) as x",
+        "functions/plus.sql": "a + 1",
+        "functions/f.yml": "functions: [{name: plus, arguments: [{name: a, data_type: int}]}]",
     }
     conversion = convert(tmp_path, files, PROJECT + "on-run-end: [select 1]\n")
     assert yaml.safe_load(conversion.files["tests/unit_tests.yml"]) == {
@@ -558,10 +561,12 @@ metrics: [{name: m}]
             }
         ]
     }
+    assert conversion.files["models/c.sql"] == "select plus(1) as x\n"
     assert "dbt_project.yml:3: `on-run-end`: a function in python/ with @on_run_end does it" in left_out(conversion)
     assert [line.partition(": ")[0] for line in left_out(conversion)] == [
         "analyses/q.sql:1",
         "dbt_project.yml:3",
+        "functions/plus.sql:1",
         "models/p.py:1",
         "models/t.yml:10",
         "models/t.yml:14",
