@@ -15,6 +15,7 @@ from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
 from sqb.errors.project import ProjectError, ReferenceProblem
+from sqb.names import At
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
 from sqb.project.files import (
@@ -187,13 +188,25 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
         is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
         # A file that has no stand-in is read again, and says the same again.
         known = {(e.key(), e.message) for e in reported}
-        new = (e for e in result if (e.key(), e.message) not in known)
+        hidden = _list_tests_of_stand_ins(root, result, stand_ins)
+        new = (e for e in result if (e.key(), e.message) not in known and e.at not in hidden)
         reported = (*reported, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
         more = find_stand_ins(root, result, stand_ins)
         if not more or any(error.at is None for error in result):
             break
         stand_ins |= more
     raise _join(reported)
+
+
+def _list_tests_of_stand_ins(root: Path, errors: Iterable[SqbError], stand_ins: Iterable[str]) -> set[At | None]:
+    """The places in unit tests that are about what a stand-in of a model does not have: inputs and CTEs."""
+    from sqb.project.unit_tests import load_tests  # loads YAML
+
+    files = {error.at.file for error in errors if error.at is not None and error.at.file.startswith("tests/")}
+    broken = {Path(path).stem.lower() for path in stand_ins if path.startswith("models/")}
+    tests = load_tests(root, sorted(files), Errors()) if broken else ()
+    of_broken = (test for test in tests if test.model.rpartition(".")[2].lower() in broken)
+    return {table.at for test in of_broken for table in (*test.given, *test.expect_ctes)}
 
 
 def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -> Workspace:
