@@ -66,6 +66,11 @@ def test_folders_that_are_not_dbt_projects_are_refused(tmp_path: Path) -> None:
         convert_dbt_project(tmp_path / "full", JAFFLE)
 
 
+def test_a_project_file_that_cannot_be_read_converts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InitRefused, match=r"dbt_project\.yml:2: this is not valid YAML"):
+        convert(tmp_path, {"models/a.sql": "select 1 as id"}, "name: [\n")
+
+
 def test_references_are_names_and_queries_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     files = {
         "models/staging/orders.sql": "select 1 as id",
