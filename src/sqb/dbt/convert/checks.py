@@ -112,6 +112,8 @@ class CheckConverter:
         self._checks = checks
         self._reads = reads
         self._inputs = inputs
+        # What has tests that nothing here asks: one remark is enough.
+        self._untested: set[str] = set()
 
     def convert(self, test: WrittenTest) -> None:
         """Add the check that a test means, or say why there is none."""
@@ -125,8 +127,11 @@ class CheckConverter:
                 return
         tested = self._inputs.get(test.model) if test.model not in self._checks else None
         if test.model not in self._checks and (tested is None or not tested.readers):
-            why = "only models have checks here, and no model that was converted reads this"
-            self._report.leave_out(test.file, test.line, f"the test {test.name} of {test.model}", why)
+            if test.model not in self._untested:
+                self._untested.add(test.model)
+                why = "no model that was converted reads this, and only models have checks here"
+                why = why if tested is not None else "no model of this name was converted"
+                self._report.leave_out(test.file, test.line, f"the tests of {test.model}", why)
             return
         try:
             if tested is None:

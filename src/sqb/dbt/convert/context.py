@@ -47,7 +47,6 @@ _ONLY_DBT = {
     "model": "only dbt knows it",
     "run_started_at": "a query may use current_timestamp()",
     "invocation_id": "only dbt knows it",
-    "flags": "only dbt knows it",
     "modules": "Python is not run while a project is read: write a macro in macros/*.py",
     "selected_resources": "only dbt knows it",
     "database": "only dbt knows it",
@@ -153,6 +152,8 @@ class FileContext:
                 return self._describe_target()
             case "execute":
                 return True
+            case "flags":
+                return Members("flags", {"FULL_REFRESH": False})
             case "adapter":
                 return Members("adapter", {"dispatch": self._dispatch})
             case "exceptions":
@@ -167,6 +168,8 @@ class FileContext:
             return Package(name)
         if "." in name:
             package = name.partition(".")[0]
+            if package == "dbt":
+                raise Unconvertible(f"`{name}`", "what dbt writes in its place is not known here")
             raise Unconvertible(
                 f"`{name}`", f"no file of the package {package} has it: `dbt deps` writes packages to dbt_packages/"
             )

@@ -116,7 +116,7 @@ class _Converter:
             relations.setdefault(file.stem, Relation(file.stem, f"seeds.{file.stem}"))
         for name in self.snapshots:
             relations.setdefault(name, Relation(name, f"snapshots.{name}"))
-        self.library.sources, declared = read_sources(self.project, self._read_schema, self.report)
+        self.library.sources, declared = read_sources(self.project, self._read_text, self.report)
         own = {f"{self.target['schema']}.{name}".lower(): relation for name, relation in relations.items()}
         own |= self._list_seeds_elsewhere()
         for key, source in self.library.sources.items():
@@ -140,8 +140,8 @@ class _Converter:
                 self.stand_ins[file.stem] = table
         return seeds
 
-    def _read_schema(self, text: str) -> str:
-        """The schema of a source, which may be written in Jinja; raises Unconvertible."""
+    def _read_text(self, text: str) -> str:
+        """The schema or the table of a source, which may be written in Jinja; raises Unconvertible."""
         return str(evaluate_setting(self.library, text))
 
     def _convert_models(self) -> None:

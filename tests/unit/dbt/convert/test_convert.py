@@ -331,8 +331,7 @@ def test_tests_are_checks(tmp_path: Path) -> None:
     assert left_out(conversion) == [
         "models/s.yml:14: the test no_such_test: no file has this test",
         "models/s.yml:19: the test not_null: `error_if` has no counterpart here",
-        "models/s.yml:22: the test unique of raw.x: only models have checks here, and no model that was converted "
-        "reads this",
+        "models/s.yml:22: the tests of raw.x: no model that was converted reads this, and only models have checks here",
         "tests/of_nothing.sql:1: the test: it reads nothing that a model makes or reads",
     ]
 
@@ -401,6 +400,35 @@ def test_tests_of_sources_and_seeds_are_audits_of_their_readers(tmp_path: Path) 
     assert f"  audits [\n    {both}{of_inputs}" in conversion.files["models/stg.sql"]
     assert f"  audits [\n    not_null_codes_code(),\n    {both}{of_inputs}" in conversion.files["models/other.sql"]
     assert "  audits [relationships_raw_x_id()],\n" in conversion.files["models/top.sql"]
+
+
+def test_tests_of_what_was_not_converted_are_one_remark(tmp_path: Path) -> None:
+    tests = "data_tests: [unique, not_null]"
+    files = {
+        "models/a.sql": "{{ run_query('select 1') }}",
+        "models/s.yml": f"models:\n- name: a\n  columns:\n  - {{name: id, {tests}}}\n  - {{name: n, {tests}}}\n",
+    }
+    assert left_out(convert(tmp_path, files))[1:] == [
+        "models/s.yml:4: the tests of a: no model of this name was converted"
+    ]
+
+
+def test_tables_of_sources_may_be_written_in_jinja(tmp_path: Path) -> None:
+    text = """
+sources:
+  - name: shop
+    schema: "{{ var('schema', 'raw') }}"
+    tables:
+      - {name: a, identifier: "{{ var('a_table', 'a_v2') }}"}
+      - {name: b, identifier: "b_*"}
+"""
+    sql = "select * from {{ source('shop', 'a') }} cross join {{ source('shop', 'b') }}"
+    conversion = convert(tmp_path, {"models/s.yml": text, "models/m.sql": sql})
+    assert conversion.files["models/m.sql"].endswith("select * from raw.a_v2 cross join raw.b\n")
+    assert yaml.safe_load(conversion.files["sources/shop.yml"]) == {
+        "sources": [{"name": "raw.a_v2"}, {"name": "raw.b"}]
+    }
+    assert notes(conversion) == ["the table shop.b"]
 
 
 def test_sources_have_their_freshness(tmp_path: Path) -> None:
