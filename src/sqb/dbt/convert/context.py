@@ -152,6 +152,9 @@ class FileContext:
                 return self._describe_target()
             case "execute":
                 return True
+            case "builtins":
+                # What a project asks for whose own macros are called `ref` and `source`.
+                return Members("builtins", {"ref": self._ref, "source": self._source})
             case "flags":
                 return Members("flags", {"FULL_REFRESH": False})
             case "adapter":

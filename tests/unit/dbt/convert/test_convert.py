@@ -84,6 +84,17 @@ def test_references_are_names_and_queries_of_the_same_name_are_told_apart(tmp_pa
     assert yaml.safe_load(converted["sources/raw.yml"]) == {"sources": [{"name": "landing.x_v2"}]}
 
 
+def test_a_reference_of_the_projects_own(tmp_path: Path) -> None:
+    macro = "{% macro source_of(name) %}{{ return(builtins.ref(name)) }}{% endmacro %}"
+    files = {
+        "models/a.sql": "select 1 as id",
+        "models/b.sql": "select * from {{ source_of('a') }}",
+        "macros/m.sql": macro,
+    }
+    conversion = convert(tmp_path, files)
+    assert conversion.files["models/b.sql"] == "select * from a\n" and not conversion.remarks
+
+
 def test_variables_are_variables_where_they_are_values(tmp_path: Path) -> None:
     project = PROJECT + "vars: {day: '2024-01-01', least: 3, column: id, flag: true, shop: {least: 5}}\n"
     text = (
