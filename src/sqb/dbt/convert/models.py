@@ -83,14 +83,14 @@ class ModelConverter:
         self._renderer = renderer
         self._report = report
         self._name_schema = name_schema
-        # The files with a setting of `_LOST`.
-        self._lost: dict[str, list[str]] = {}
+        # The files with a setting that does nothing here, by what it is called, why, and whether others rely on it.
+        self._lost: dict[tuple[str, str, bool], list[str]] = {}
 
     def report_settings(self) -> None:
         """Say once of all models which of their settings do nothing here."""
-        for key, files in self._lost.items():
+        for (what, why, is_relied_on), files in self._lost.items():
             of = f" of {len(files)} models" if len(files) > 1 else ""
-            self._report.leave_out(files[0], 1, f"`{key}`{of}", _LOST[key][1])
+            (self._report.leave_out if is_relied_on else self._report.note)(files[0], 1, f"{what}{of}", why)
 
     def convert_model(self, file: SourceFile, path: str) -> ConvertedModel:
         """A model of a file."""
@@ -221,14 +221,15 @@ class ModelConverter:
         for key in _LOST.keys() & settings.keys():
             value, without_effect = settings[key], _LOST[key][0]
             if value not in (None, {}, "") and value not in without_effect:
-                self._lost.setdefault(key, []).append(model.file)
+                self._lost.setdefault((f"`{key}`", _LOST[key][1], True), []).append(model.file)
         others = {k: v for k, v in settings.items() if k not in _HANDLED and k != "whole_schema" and v is not None}
         known, notes = translate_config(others)
         if header.get("kind") == "view":
             known.pop("sorted_by", None)
         header.update({key: settings[_WRITTEN.get(key, key)] for key in known if _WRITTEN.get(key, key) in settings})
         for note in notes:
-            self._report.note(model.file, 1, note.partition(" is left out")[0], note.partition(": ")[2] or note)
+            what, why = note.partition(" is left out")[0], note.partition(": ")[2] or note
+            self._lost.setdefault((what, why, False), []).append(model.file)
         if header.get("enabled") is True:
             del header["enabled"]
         if header.get("alias") == model.name:

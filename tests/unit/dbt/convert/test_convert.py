@@ -513,7 +513,9 @@ def test_settings_that_others_rely_on_are_not_lost_silently(tmp_path: Path) -> N
         "models/b.sql": "{{ config(full_refresh=true, persist_docs={'relation': true}) }} select 1 as id",
         "snapshots/old.yml": snapshot,
     }
-    assert left_out(convert(tmp_path, files, PROJECT + "models: {+grants: {select: [bi]}}\n")) == [
+    conversion = convert(tmp_path, files, PROJECT + "models: {+grants: {select: [bi]}, +wh: small}\n")
+    assert notes(conversion)[0] == "wh of 2 models"
+    assert left_out(conversion) == [
         "models/a.sql:1: `full_refresh`: `--full-refresh` is for every selected model",
         "models/a.sql:1: `grants` of 2 models: sqb grants no rights: `post_hooks` may",
         "snapshots/old.yml:1: `dbt_valid_to_current`: `valid_to` of a current row is NULL here",
