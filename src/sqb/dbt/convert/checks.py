@@ -6,6 +6,8 @@ dbt's test is such a query too.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,6 +198,9 @@ class CheckConverter:
 
     def _write_values(self, test: WrittenTest) -> str:
         values = test.arguments.get("values")
+        if isinstance(values, str) and "{{" in values:
+            with contextlib.suppress(ValueError, SyntaxError):
+                values = ast.literal_eval(str(self._renderer.evaluate_setting("values", values, test.file, test.line)))
         is_quoted = test.arguments.get("quote", True)
         if not isinstance(values, list) or not values:
             raise Unconvertible("`values`", "it must be a list", test.file, test.line)
@@ -340,6 +345,8 @@ def _write_literal(value: Any, is_quoted: bool) -> str:
             return "true" if value else "false"
         case int() | float():
             return str(value)
+        case None if is_quoted:
+            return "'None'"  # as dbt writes it; NULL passes anyway
         case str() if is_quoted:
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case _:

@@ -413,6 +413,22 @@ def test_tests_of_sources_and_seeds_are_audits_of_their_readers(tmp_path: Path) 
     assert "  audits [relationships_raw_x_id()],\n" in conversion.files["models/top.sql"]
 
 
+def test_accepted_values_may_be_a_variable_and_none(tmp_path: Path) -> None:
+    tests = """
+models:
+- name: a
+  columns:
+  - {name: s, data_tests: [{accepted_values: {values: "{{ var('known') }}"}}]}
+  - {name: t, data_tests: [{accepted_values: {values: [x, null]}}]}
+  - {name: u, data_tests: [{accepted_values: {values: "{{ var('no_list') }}"}}]}
+"""
+    files = {"models/a.sql": "select 's' as s, 't' as t, 'u' as u", "models/s.yml": tests}
+    conversion = convert(tmp_path, files, PROJECT + 'vars: {known: [a, "it\'s"], no_list: a}\n')
+    calls = "in_list(s, 'a', 'it\\'s'),\n    in_list(t, 'x', 'None'),\n"
+    assert f"  constraints [\n    {calls}  ],\n" in conversion.files["models/a.sql"]
+    assert left_out(conversion) == ["models/s.yml:7: the test accepted_values: `values`: it must be a list"]
+
+
 def test_tests_of_what_was_not_converted_are_one_remark(tmp_path: Path) -> None:
     tests = "data_tests: [unique, not_null]"
     files = {
