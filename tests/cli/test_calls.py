@@ -66,6 +66,18 @@ def test_version(tmp_path: Path) -> None:
             "invalid value for '--concurrency': it takes a whole number from 1 to 256",
             "`sqb build --help`",
         ),
+        (
+            ["history", "--limit", "0"],
+            "SQB-C001",
+            "invalid value for '--limit': it takes a whole number from 1 on\n",
+            "`sqb history --help`",
+        ),
+        (
+            ["completion"],
+            "SQB-C001",
+            "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish\n",
+            "`sqb completion --help`",
+        ),
         (["plan", "--project-dir", "shpo"], "SQB-C002", "there is no folder", "with --project-dir"),
         (["plan", "--vars", "x"], "SQB-C001", '--vars: "x" is not name=value', "or write --vars"),
         (["plan", "--vars", "{"], "SQB-C001", "--vars is not JSON", "write --vars"),
@@ -167,22 +179,26 @@ def test_a_dbt_project_is_converted(tmp_path: Path) -> None:
     (tmp_path / "dbt/models").mkdir(parents=True)
     (tmp_path / "dbt/dbt_project.yml").write_text("name: shop\n")
     (tmp_path / "dbt/models/a.sql").write_text("{{ config(materialized='table') }}\nselect 1 as id")
-    (tmp_path / "dbt/models/b.sql").write_text("select id from {{ ref('a') }}\nwhere {{ target.name }} = 'x'")
+    (tmp_path / "dbt/models/b.sql").write_text("select id from {{ ref('a') }}\nwhere '{{ target.name }}' = 'x'")
+    (tmp_path / "dbt/models/c.sql").write_text("select\n{{ run_query('select 1') }}")
     done = run_sqb("init", "shop", "--from-dbt", "dbt", cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
-        "Made a project of 4 files in shop, with 1 model",
+        "Made a project of 5 files in shop, with 2 models",
         "Not converted:",
-        "  models/b.sql:2: `target`: what a model is does not depend on the target here",
+        "  models/c.sql:2: `run_query`: it asks the database while the project is compiled",
+        "Converted, and worth a look:",
+        "  models/b.sql:2: target: the text for the target dev is taken, whatever the target is here",
         "Next:",
         "  cd shop",
         "  sqb plan     # what a build would do, and why",
         "  sqb build    # do it",
     ]
     plan = run_sqb("plan", "--json", cwd=tmp_path / "shop")
-    assert [node["name"] for node in json.loads(plan.out)["nodes"]] == ["default.a"]
+    assert [node["name"] for node in json.loads(plan.out)["nodes"]] == ["default.a", "default.b"]
     data = json.loads(run_sqb("init", "again", "--from-dbt", "dbt", "--json", cwd=tmp_path).out)
-    assert (data["models"], data["remarks"][0]["left_out"], data["remarks"][0]["line"]) == (1, True, 2)
+    remarks = [(r["file"], r["line"], r["left_out"]) for r in data["remarks"]]
+    assert (data["models"], remarks) == (2, [("models/b.sql", 2, False), ("models/c.sql", 2, True)])
     both = run_sqb("init", "x", "--empty", "--from-dbt", "dbt", cwd=tmp_path)
     assert both.code == 2 and "contradict each other" in both.err
     nowhere = run_sqb("init", "x", "--from-dbt", "shop", cwd=tmp_path)

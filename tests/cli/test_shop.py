@@ -246,8 +246,11 @@ def test_a_query_as_json_and_one_that_fails(shop: Shop, sqb_here: Callable[..., 
     assert done.document["rows"][0]["n"] == 307 * 30 and done.document["rows"][0]["z"] is None
     assert quiet(done)
     failing = sqb_here(shop.folder, "query", "SELECT nothing_like_it FROM stg_payments")
-    assert failing.code == 1 and failing.out == ""
-    assert failing.err.startswith("error[SQB-B001]: ") and "nothing_like_it" in failing.err and quiet(failing)
+    assert failing.code == 2 and failing.out == "" and quiet(failing)
+    assert failing.err.startswith('error[SQB-S006]: unknown column "nothing_like_it"\n')
+    asked = sqb_here(shop.folder, "query", "SELECT raise_error('only Spark tells')")
+    assert asked.code == 1 and asked.out == "" and quiet(asked)
+    assert asked.err.startswith("error[SQB-B001]: ") and "only Spark tells" in asked.err
 
 
 def test_a_query_that_is_none(shop: Shop) -> None:

@@ -199,3 +199,26 @@ def test_a_broken_model_makes_no_mistakes_of_what_is_right(project: Path, capsys
         ("SQB-P002", "models/staging/b.sql", 3),
         ("SQB-R002", "tests/t.yml", 4),
     ]
+
+
+@pytest.mark.parametrize("other", ["", "- {name: u, model: c, given: {nothing: []}, expect: []}\n"])
+def test_unit_tests_of_a_model_that_cannot_be_read_are_no_mistakes(
+    project: Path, capsys: pytest.CaptureFixture[str], other: str
+) -> None:
+    test = f"tests:\n- {{name: t, model: a, given: {{raw.there: [{{id: 1}}]}}, expect: [{{id: 1}}]}}\n{other}"
+    files = {
+        "sources/raw.yml": "sources: [{name: raw.there}]\n",
+        "seeds/broken.csv": "id,name\n1\n",
+        "models/staging/a.sql": "SELECT id FROM raw.there\n",
+        "models/staging/b.sql": "SELECT 1 AS x\n",
+        "models/staging/c.sql": "SELECT id FROM orders\n",
+        "tests/t.yml": test,
+    }
+    write(project, {**FILES, **files})
+    assert run(["validate", "--json"]) == 2
+    messages = [(e["code"], e["file"], e["line"]) for e in json.loads(capsys.readouterr().out)["errors"]]
+    assert messages == [
+        ("SQB-R002", "models/staging/a.sql", 1),
+        ("SQB-P011", "seeds/broken.csv", 2),
+        *([("SQB-R002", "tests/t.yml", 3)] if other else []),
+    ]

@@ -35,7 +35,7 @@ def report_failure(error: Exception, arguments: list[str]) -> int:
 
 def build_usage_error(error: click.ClickException) -> CallError:
     """What is wrong with a call, in the words of all errors."""
-    message = error.format_message().rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "sqb"
     hint = f"`{command} --help` lists what it takes"
@@ -45,8 +45,8 @@ def build_usage_error(error: click.ClickException) -> CallError:
         hint = f"did you mean {close}?" if close else hint
     elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
         numbers = error.param.type
-        wrong = message.partition(":")[0]
-        message = f"{wrong}: it takes a whole number from {numbers.min} to {numbers.max}"
+        bounds = f"from {numbers.min} on" if numbers.max is None else f"from {numbers.min} to {numbers.max}"
+        message = f"{message.partition(':')[0]}: it takes a whole number {bounds}"
     elif context is not None and (unknown := _NO_COMMAND.match(message)):
         from sqb.names import suggest_nearest
 

@@ -186,10 +186,11 @@ def parse_reading(sql: str, asked: AskedQuery | None = None) -> Query | None:
     try:
         return read_query(sql, {})
     except QueryProblem as problem:
-        if problem.kind in ("empty", "many"):
+        if problem.kind == "empty":
+            raise BadSql(problem.message, hint=problem.hint) from problem
+        if problem.kind == "many":
             at, evidence = (asked or AskedQuery.from_text(sql)).locate(problem.start, problem.end)
-            hint = "ask one query at a time" if problem.kind == "many" else problem.hint
-            raise BadSql(problem.message, at=at, hint=hint, evidence=evidence if sql.strip() else ()) from problem
+            raise BadSql(problem.message, at=at, hint="ask one query at a time", evidence=evidence) from problem
         if problem.kind == "not a select" and first in ("with", "from"):
             raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
         return None

@@ -68,6 +68,14 @@ def test_they_are_dropped_when_that_is_confirmed(project: Path, capsys: pytest.C
     assert "gone" not in capsys.readouterr().out
 
 
+def test_one_row_is_one(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, {"seeds/single.csv": "id\n1\n"})
+    assert run(["build"]) == 0
+    (project / "seeds/single.csv").unlink()
+    assert run(["drop", "single", "--dry-run"]) == 0
+    assert "would go  seeds.single (of seeds.single: 1 row, " in capsys.readouterr().out
+
+
 def test_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["drop", "gone", "--yes", "--json"]) == 0
     (table,) = json.loads(capsys.readouterr().out)["tables"]

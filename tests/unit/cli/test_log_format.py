@@ -118,6 +118,12 @@ def test_history_tells_environments_apart_and_fits_the_terminal(
     for width in (80, 100):
         lines = list(format_history(history, HistoryOptions(), width))
         assert max(map(len, lines)) == width and lines[-1].endswith("…")
+        # The columns give way to what each run did.
+        assert "seeds.a_seed_with_q" in lines[2] and ("at (UTC)" in lines[0]) is (width == 100)
+    (run_id, *_) = history.runs
+    (nodes,) = [read_history(open_workspace(tmp_path), HistoryOptions(run_id=run_id))]
+    header, _, line = format_history(nodes, HistoryOptions(run_id=run_id), 80)
+    assert header.split()[0] == "node" and line.endswith("Query changed") and run_id not in line
 
 
 def test_texts_are_cut_by_the_room_that_they_take() -> None:

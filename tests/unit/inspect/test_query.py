@@ -53,6 +53,12 @@ def test_names_become_relations(tables: Tables, sql: str, expected: str) -> None
     assert fill_tables(sql, tables).text == expected
 
 
+@pytest.mark.parametrize("sql", ["SHOW TABLES", "EXPLAIN SELECT 1", "DESCRIBE HISTORY x"])
+def test_what_is_left_to_spark_is_not_logged(tables: Tables, caplog: pytest.LogCaptureFixture, sql: str) -> None:
+    assert fill_tables(sql, tables).text == sql
+    assert caplog.text == ""
+
+
 def test_what_nothing_has_is_told_with_its_place_and_the_nearest_names(tables: Tables) -> None:
     with pytest.raises(UnknownTable) as caught:
         fill_tables("SELECT *\nFROM people JOIN peple USING (id)", tables)

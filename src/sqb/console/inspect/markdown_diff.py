@@ -249,12 +249,25 @@ def _format_samples(node: _Node) -> Iterator[str]:
             yield f"Changed in {', '.join(f'{format_code(name)} ({count:,})' for name, count in per)}"
             yield ""
         names = [*answer.key, *(c for c in answer.compared if c not in answer.key)]
+        if not answer.key:
+            names = _put_telling_first(names, rows.added_rows, rows.removed_rows)
         yield from _format_changed_rows(rows.changed_rows, rows.changed)
         yield from _format_whole_rows("Added", names, rows.added_rows, rows.added)
         yield from _format_whole_rows("Removed", names, rows.removed_rows, rows.removed)
     for note in answer.notes:
         yield f"Note: {format_code(note)}"
         yield ""
+
+
+def _put_telling_first(names: Sequence[str], added: Sequence[Any], removed: Sequence[Any]) -> list[str]:
+    """The columns of rows without a key: where not all have room, those go in that differ between both samples."""
+
+    def list_values(rows: Sequence[Any], name: str) -> list[str]:
+        return sorted(format_cell(row[name]) for row in rows)
+
+    telling = [n for n in names if added and removed and list_values(added, n) != list_values(removed, n)]
+    shown = list(dict.fromkeys([*names[:1], *telling, *names]))[:_MAX_COLUMNS]
+    return [*(n for n in names if n in shown), *(n for n in names if n not in shown)]
 
 
 def _format_changed_rows(rows: Sequence[Any], total: int) -> Iterator[str]:

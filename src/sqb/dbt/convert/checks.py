@@ -6,6 +6,8 @@ dbt's test is such a query too.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -112,6 +114,8 @@ class CheckConverter:
         self._checks = checks
         self._reads = reads
         self._inputs = inputs
+        # What has tests that nothing here asks: one remark is enough.
+        self._untested: set[str] = set()
 
     def convert(self, test: WrittenTest) -> None:
         """Add the check that a test means, or say why there is none."""
@@ -125,8 +129,11 @@ class CheckConverter:
                 return
         tested = self._inputs.get(test.model) if test.model not in self._checks else None
         if test.model not in self._checks and (tested is None or not tested.readers):
-            why = "only models have checks here, and no model that was converted reads this"
-            self._report.leave_out(test.file, test.line, f"the test {test.name} of {test.model}", why)
+            if test.model not in self._untested:
+                self._untested.add(test.model)
+                why = "no model that was converted reads this, and only models have checks here"
+                why = why if tested is not None else "no model of this name was converted"
+                self._report.leave_out(test.file, test.line, f"the tests of {test.model}", why)
             return
         try:
             if tested is None:
@@ -137,7 +144,7 @@ class CheckConverter:
             self._report.leave_out(
                 problem.file or test.file,
                 problem.line or test.line,
-                f"the test {test.name}: {problem.what}",
+                f"the test {test.name}{': ' if problem.what else ''}{problem.what}",
                 problem.why,
             )
 
@@ -191,6 +198,9 @@ class CheckConverter:
 
     def _write_values(self, test: WrittenTest) -> str:
         values = test.arguments.get("values")
+        if isinstance(values, str) and "{{" in values:
+            with contextlib.suppress(ValueError, SyntaxError):
+                values = ast.literal_eval(str(self._renderer.evaluate_setting("values", values, test.file, test.line)))
         is_quoted = test.arguments.get("quote", True)
         if not isinstance(values, list) or not values:
             raise Unconvertible("`values`", "it must be a list", test.file, test.line)
@@ -258,7 +268,7 @@ class CheckConverter:
             package = (
                 f" of the package {test.package}: `dbt deps` writes packages to dbt_packages/" if test.package else ""
             )
-            raise Unconvertible("it", f"no file has this test{package}", test.file, test.line)
+            raise Unconvertible("", f"no file has this test{package}", test.file, test.line)
         where = self._render_where(test) if test.where else ""
         arguments = {name: self._evaluate(value, test) for name, value in test.arguments.items()}
         if test.column:
@@ -335,6 +345,8 @@ def _write_literal(value: Any, is_quoted: bool) -> str:
             return "true" if value else "false"
         case int() | float():
             return str(value)
+        case None if is_quoted:
+            return "'None'"  # as dbt writes it; NULL passes anyway
         case str() if is_quoted:
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case _:

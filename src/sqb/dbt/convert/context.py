@@ -47,7 +47,6 @@ _ONLY_DBT = {
     "model": "only dbt knows it",
     "run_started_at": "a query may use current_timestamp()",
     "invocation_id": "only dbt knows it",
-    "flags": "only dbt knows it",
     "modules": "Python is not run while a project is read: write a macro in macros/*.py",
     "selected_resources": "only dbt knows it",
     "database": "only dbt knows it",
@@ -126,6 +125,8 @@ class FileContext:
         functions: dict[str, Callable[..., Any]] = {
             "ref": self._ref,
             "source": self._source,
+            # A function of the database: here it is called by its name.
+            "function": lambda *names: names[-1],
             "var": self._var,
             "env_var": self._env_var,
             "is_incremental": self._ask_incremental,
@@ -151,6 +152,11 @@ class FileContext:
                 return self._describe_target()
             case "execute":
                 return True
+            case "builtins":
+                # What a project asks for whose own macros are called `ref` and `source`.
+                return Members("builtins", {"ref": self._ref, "source": self._source})
+            case "flags":
+                return Members("flags", {"FULL_REFRESH": False})
             case "adapter":
                 return Members("adapter", {"dispatch": self._dispatch})
             case "exceptions":
@@ -165,6 +171,8 @@ class FileContext:
             return Package(name)
         if "." in name:
             package = name.partition(".")[0]
+            if package == "dbt":
+                raise Unconvertible(f"`{name}`", "what dbt writes in its place is not known here")
             raise Unconvertible(
                 f"`{name}`", f"no file of the package {package} has it: `dbt deps` writes packages to dbt_packages/"
             )

@@ -116,7 +116,7 @@ class _Converter:
             relations.setdefault(file.stem, Relation(file.stem, f"seeds.{file.stem}"))
         for name in self.snapshots:
             relations.setdefault(name, Relation(name, f"snapshots.{name}"))
-        self.library.sources, declared = read_sources(self.project, self._read_schema, self.report)
+        self.library.sources, declared = read_sources(self.project, self._read_text, self.report)
         own = {f"{self.target['schema']}.{name}".lower(): relation for name, relation in relations.items()}
         own |= self._list_seeds_elsewhere()
         for key, source in self.library.sources.items():
@@ -140,8 +140,8 @@ class _Converter:
                 self.stand_ins[file.stem] = table
         return seeds
 
-    def _read_schema(self, text: str) -> str:
-        """The schema of a source, which may be written in Jinja; raises Unconvertible."""
+    def _read_text(self, text: str) -> str:
+        """The schema or the table of a source, which may be written in Jinja; raises Unconvertible."""
         return str(evaluate_setting(self.library, text))
 
     def _convert_models(self) -> None:
@@ -158,6 +158,7 @@ class _Converter:
         for name, written in self.project.properties.get("snapshots", {}).items():
             if name not in self.models and written.values.get("relation"):
                 self.models[name] = converter.convert_snapshot_of_yaml(name, written)
+        converter.report_settings()
 
     def _convert_snapshots_of(self, file: SourceFile, converter: ModelConverter) -> None:
         try:
@@ -323,11 +324,17 @@ class _Converter:
     def _mention_the_rest(self) -> None:
         for file in self.project.files["analyses"]:
             self.report.leave_out(file.path, 1, "the analysis", "`sqb query` runs a query that is not a model")
+        for file in self.project.files["functions"]:
+            why = f"it is functions/{file.stem}.sql with CREATE FUNCTION here, or functions/{file.stem}.py with a def"
+            self.report.leave_out(file.path, 1, f"the function {file.stem}", why)
         settings, lines = self.project.settings, self.project.lines
         for key in ("on-run-start", "on-run-end"):
             if settings.get(key):
                 self.report.leave_out(
-                    "dbt_project.yml", lines.get(key, 1), f"`{key}`", "there are hooks of models here"
+                    "dbt_project.yml",
+                    lines.get(key, 1),
+                    f"`{key}`",
+                    f"a function in python/ with @{key.replace('-', '_')} does it",
                 )
         for name in ("packages.yml", "dependencies.yml"):
             if (self.project.root / name).is_file():

@@ -36,6 +36,16 @@ _HANDLED = (
     ),
     *("description", "full_refresh", "location_root", "name", "relation", "packages", "submission_method"),
 )
+# Those that others rely on, and that nothing here does: with the values that do nothing in dbt either.
+_LOST: dict[str, tuple[tuple[Any, ...], str]] = {
+    "grants": ((), "sqb grants no rights: `post_hooks` may"),
+    "database": ((), "a target has one catalog"),
+    "target_database": ((), "a target has one catalog"),
+    "full_refresh": ((True,), "`--full-refresh` is for every selected model"),
+    "hard_deletes": (("ignore", "invalidate"), "a row that is gone is closed here, without a row that says so"),
+    "dbt_valid_to_current": ((), "`valid_to` of a current row is NULL here"),
+    "snapshot_meta_column_names": ((), "the columns are `valid_from`, `valid_to` and `is_current` here"),
+}
 # Settings that are a value and no part of a query.
 _VALUES = frozenset(("enabled", "schema", "alias", "materialized", "group"))
 
@@ -73,6 +83,14 @@ class ModelConverter:
         self._renderer = renderer
         self._report = report
         self._name_schema = name_schema
+        # The files with a setting that does nothing here, by what it is called, why, and whether others rely on it.
+        self._lost: dict[tuple[str, str, bool], list[str]] = {}
+
+    def report_settings(self) -> None:
+        """Say once of all models which of their settings do nothing here."""
+        for (what, why, is_relied_on), files in self._lost.items():
+            of = f" of {len(files)} models" if len(files) > 1 else ""
+            (self._report.leave_out if is_relied_on else self._report.note)(files[0], 1, f"{what}{of}", why)
 
     def convert_model(self, file: SourceFile, path: str) -> ConvertedModel:
         """A model of a file."""
@@ -200,13 +218,18 @@ class ModelConverter:
         self, model: ConvertedModel, rendered: Rendered, settings: dict[str, Any], written: Property | None
     ) -> None:
         header = model.header
+        for key in _LOST.keys() & settings.keys():
+            value, without_effect = settings[key], _LOST[key][0]
+            if value not in (None, {}, "") and value not in without_effect:
+                self._lost.setdefault((f"`{key}`", _LOST[key][1], True), []).append(model.file)
         others = {k: v for k, v in settings.items() if k not in _HANDLED and k != "whole_schema" and v is not None}
         known, notes = translate_config(others)
         if header.get("kind") == "view":
             known.pop("sorted_by", None)
         header.update({key: settings[_WRITTEN.get(key, key)] for key in known if _WRITTEN.get(key, key) in settings})
         for note in notes:
-            self._report.note(model.file, 1, note.partition(" is left out")[0], note.partition(": ")[2] or note)
+            what, why = note.partition(" is left out")[0], note.partition(": ")[2] or note
+            self._lost.setdefault((what, why, False), []).append(model.file)
         if header.get("enabled") is True:
             del header["enabled"]
         if header.get("alias") == model.name:

@@ -25,8 +25,9 @@ _FOLDERS: Mapping[str, tuple[str, str, str]] = {
     "tests": ("test-paths", "test-paths", "tests"),
     "macros": ("macro-paths", "macro-paths", "macros"),
     "analyses": ("analysis-paths", "analysis-paths", "analyses"),
+    "functions": ("function-paths", "function-paths", "functions"),
 }
-_NOT_CONVERTED = ("metrics", "semantic_models", "saved_queries", "groups", "functions")
+_NOT_CONVERTED = ("metrics", "semantic_models", "saved_queries", "groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,11 @@ def read_project(root: Path, report: Report) -> DbtProject:
     if not (root / DBT_PROJECT_FILE).is_file():
         hint = f"name the folder that has {DBT_PROJECT_FILE}"
         raise InitRefused(f"{root} is not a dbt project: it has no {DBT_PROJECT_FILE}", hint=hint)
-    document = _read_document(root, root / DBT_PROJECT_FILE, report)
+    document = read_yaml(root / DBT_PROJECT_FILE, DBT_PROJECT_FILE, errors := Errors())
+    for error in errors.found:
+        hint = "what it sets decides what becomes of every other file"
+        line = error.at.line if error.at is not None else 1
+        raise InitRefused(f"{root / DBT_PROJECT_FILE}:{line}: {error.message}", hint=hint)
     entries = document.value if document is not None and isinstance(document.value, dict) else {}
     settings = {key: to_plain_value(entry) for key, entry in entries.items()}
     name = str(settings.get("name") or "project")
@@ -141,7 +146,7 @@ def list_folders(sort: str, settings: Mapping[str, Any]) -> list[str]:
 
 
 def _iter_files(root: Path, sort: str, settings: Mapping[str, Any]) -> Iterator[SourceFile]:
-    endings = {"seeds": (".csv",), "models": (".sql", ".py")}.get(sort, (".sql",))
+    endings = {"seeds": (".csv",), "models": (".sql", ".py"), "functions": (".sql", ".py")}.get(sort, (".sql",))
     for folder in list_folders(sort, settings):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in endings or not path.is_file():

@@ -20,7 +20,7 @@ _NAME = re.compile(r"[\w$-]+")
 
 
 def read_sources(
-    project: DbtProject, read_schema: Callable[[str], str], report: Report
+    project: DbtProject, read_text: Callable[[str], str], report: Report
 ) -> tuple[dict[tuple[str, str], Relation], dict[str, list[dict[str, Any]]]]:
     """What `source('a', 'b')` means for each, and the declarations, by the file that they are written to."""
     relations: dict[tuple[str, str], Relation] = {}
@@ -30,7 +30,7 @@ def read_sources(
         name = str(values.get("name"))
         schema = str(values.get("schema") or name)
         with contextlib.suppress(Unconvertible):
-            schema = read_schema(schema)
+            schema = read_text(schema)
         if _NAME.fullmatch(schema) is None:
             report.note(
                 written.file,
@@ -46,6 +46,13 @@ def read_sources(
         for entry in entries.value if entries is not None and isinstance(entries.value, list) else ():
             table = Property(written.file, entry)
             identifier = str(table.values.get("identifier") or table.values.get("name"))
+            with contextlib.suppress(Unconvertible):
+                identifier = read_text(identifier)
+            if _NAME.fullmatch(identifier) is None:
+                known_as = str(table.values.get("name"))
+                why = f"`{identifier}` is not a name; {known_as} is taken"
+                report.note(table.file, table.line, f"the table {name}.{known_as}", why)
+                identifier = known_as
             qualified = f"{schema}.{identifier}"
             relations[(name, str(table.values.get("name")))] = Relation(qualified, qualified)
             declared = _declare(qualified, table, values, report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -47,6 +48,8 @@ _DOES_NOT_PARSE = "the SQL does not parse: "
 _VISIBLE = re.compile(r"[^\n]")
 # sqlglot prints whole tokens into its messages; their text is what a reader knows.
 _TOKEN = re.compile(r"<Token token_type: [^,]*, text: (.*?), line: .*?>", re.DOTALL)
+# sqlglot logs which statements it only takes as words; they are refused, or left to Spark.
+logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in record.getMessage())
 
 
 def read_query(text: str, forced: Mapping[int, str]) -> Query:

@@ -218,6 +218,16 @@ def test_wide_rows_show_their_first_columns() -> None:
     assert all(line.count("|") == 9 for line in lines if line.startswith("| `1`"))
 
 
+def test_wide_rows_without_a_key_show_what_differs_in_them() -> None:
+    names = tuple(f"c{i}" for i in range(12))
+    before = dict.fromkeys(names, 1)
+    rows = RowsDiff(1, 1, 0, added_rows=({**before, "c10": 2},), removed_rows=(before,))
+    wide = compare("m", (1, 1), rows, compared=names)
+    lines = format_markdown_diff(NodeDiff("dev", wide, 1.0), False).splitlines()
+    header = "| `c0` | `c1` | `c2` | `c3` | `c4` | `c5` | `c6` | `c10` |"
+    assert lines.count(header) == 2 and f"{'| `1` ' * 7}| `2` |" in lines
+
+
 @pytest.mark.parametrize("count", [300, 3000])
 def test_a_comment_has_room_for_it(count: int) -> None:
     names = [f"{'a' * 30}_{i}" for i in range(count)]

@@ -66,6 +66,11 @@ def test_folders_that_are_not_dbt_projects_are_refused(tmp_path: Path) -> None:
         convert_dbt_project(tmp_path / "full", JAFFLE)
 
 
+def test_a_project_file_that_cannot_be_read_converts_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InitRefused, match=r"dbt_project\.yml:2: this is not valid YAML"):
+        convert(tmp_path, {"models/a.sql": "select 1 as id"}, "name: [\n")
+
+
 def test_references_are_names_and_queries_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
     files = {
         "models/staging/orders.sql": "select 1 as id",
@@ -77,6 +82,17 @@ def test_references_are_names_and_queries_of_the_same_name_are_told_apart(tmp_pa
     assert converted["models/marts/a.sql"] == "with orders as (select * from staging.orders) select * from orders\n"
     assert converted["models/marts/b.sql"] == "select * from orders join landing.x_v2 using (id)\n"
     assert yaml.safe_load(converted["sources/raw.yml"]) == {"sources": [{"name": "landing.x_v2"}]}
+
+
+def test_a_reference_of_the_projects_own(tmp_path: Path) -> None:
+    macro = "{% macro source_of(name) %}{{ return(builtins.ref(name)) }}{% endmacro %}"
+    files = {
+        "models/a.sql": "select 1 as id",
+        "models/b.sql": "select * from {{ source_of('a') }}",
+        "macros/m.sql": macro,
+    }
+    conversion = convert(tmp_path, files)
+    assert conversion.files["models/b.sql"] == "select * from a\n" and not conversion.remarks
 
 
 def test_variables_are_variables_where_they_are_values(tmp_path: Path) -> None:
@@ -324,10 +340,9 @@ def test_tests_are_checks(tmp_path: Path) -> None:
         "LEFT ANTI JOIN raw.x AS parent ON parent.id = tested.s\nWHERE tested.s IS NOT NULL\n"
     )
     assert left_out(conversion) == [
-        "models/s.yml:14: the test no_such_test: it: no file has this test",
+        "models/s.yml:14: the test no_such_test: no file has this test",
         "models/s.yml:19: the test not_null: `error_if` has no counterpart here",
-        "models/s.yml:22: the test unique of raw.x: only models have checks here, and no model that was converted "
-        "reads this",
+        "models/s.yml:22: the tests of raw.x: no model that was converted reads this, and only models have checks here",
         "tests/of_nothing.sql:1: the test: it reads nothing that a model makes or reads",
     ]
 
@@ -398,6 +413,51 @@ def test_tests_of_sources_and_seeds_are_audits_of_their_readers(tmp_path: Path) 
     assert "  audits [relationships_raw_x_id()],\n" in conversion.files["models/top.sql"]
 
 
+def test_accepted_values_may_be_a_variable_and_none(tmp_path: Path) -> None:
+    tests = """
+models:
+- name: a
+  columns:
+  - {name: s, data_tests: [{accepted_values: {values: "{{ var('known') }}"}}]}
+  - {name: t, data_tests: [{accepted_values: {values: [x, null]}}]}
+  - {name: u, data_tests: [{accepted_values: {values: "{{ var('no_list') }}"}}]}
+"""
+    files = {"models/a.sql": "select 's' as s, 't' as t, 'u' as u", "models/s.yml": tests}
+    conversion = convert(tmp_path, files, PROJECT + 'vars: {known: [a, "it\'s"], no_list: a}\n')
+    calls = "in_list(s, 'a', 'it\\'s'),\n    in_list(t, 'x', 'None'),\n"
+    assert f"  constraints [\n    {calls}  ],\n" in conversion.files["models/a.sql"]
+    assert left_out(conversion) == ["models/s.yml:7: the test accepted_values: `values`: it must be a list"]
+
+
+def test_tests_of_what_was_not_converted_are_one_remark(tmp_path: Path) -> None:
+    tests = "data_tests: [unique, not_null]"
+    files = {
+        "models/a.sql": "{{ run_query('select 1') }}",
+        "models/s.yml": f"models:\n- name: a\n  columns:\n  - {{name: id, {tests}}}\n  - {{name: n, {tests}}}\n",
+    }
+    assert left_out(convert(tmp_path, files))[1:] == [
+        "models/s.yml:4: the tests of a: no model of this name was converted"
+    ]
+
+
+def test_tables_of_sources_may_be_written_in_jinja(tmp_path: Path) -> None:
+    text = """
+sources:
+  - name: shop
+    schema: "{{ var('schema', 'raw') }}"
+    tables:
+      - {name: a, identifier: "{{ var('a_table', 'a_v2') }}"}
+      - {name: b, identifier: "b_*"}
+"""
+    sql = "select * from {{ source('shop', 'a') }} cross join {{ source('shop', 'b') }}"
+    conversion = convert(tmp_path, {"models/s.yml": text, "models/m.sql": sql})
+    assert conversion.files["models/m.sql"].endswith("select * from raw.a_v2 cross join raw.b\n")
+    assert yaml.safe_load(conversion.files["sources/shop.yml"]) == {
+        "sources": [{"name": "raw.a_v2"}, {"name": "raw.b"}]
+    }
+    assert notes(conversion) == ["the table shop.b"]
+
+
 def test_sources_have_their_freshness(tmp_path: Path) -> None:
     text = """
 sources:
@@ -459,6 +519,24 @@ def test_seeds_have_the_types_that_dbt_gives_them(tmp_path: Path) -> None:
     assert document["delimiter"] == ";"
     assert document["null_values"] == ["", "NULL"]
     assert notes(conversion) == ["the type variant of `f`"]
+
+
+def test_settings_that_others_rely_on_are_not_lost_silently(tmp_path: Path) -> None:
+    snapshot = "snapshots: [{name: old, relation: ref('a'), config: {unique_key: id, strategy: check, check_cols: all, "
+    snapshot += "hard_deletes: new_record, dbt_valid_to_current: \"to_date('9999-12-31')\"}}]"
+    files = {
+        "models/a.sql": "{{ config(full_refresh=false, database='') }} select 1 as id",
+        "models/b.sql": "{{ config(full_refresh=true, persist_docs={'relation': true}) }} select 1 as id",
+        "snapshots/old.yml": snapshot,
+    }
+    conversion = convert(tmp_path, files, PROJECT + "models: {+grants: {select: [bi]}, +wh: small}\n")
+    assert notes(conversion)[0] == "wh of 2 models"
+    assert left_out(conversion) == [
+        "models/a.sql:1: `full_refresh`: `--full-refresh` is for every selected model",
+        "models/a.sql:1: `grants` of 2 models: sqb grants no rights: `post_hooks` may",
+        "snapshots/old.yml:1: `dbt_valid_to_current`: `valid_to` of a current row is NULL here",
+        "snapshots/old.yml:1: `hard_deletes`: a row that is gone is closed here, without a row that says so",
+    ]
 
 
 def test_snapshots_are_histories(tmp_path: Path) -> None:
@@ -529,6 +607,9 @@ metrics: [{name: m}]
         "models/p.py": "def model(dbt, session): ...",
         "models/t.yml": text,
         "analyses/q.sql": "select 1",
+        "models/c.sql": "select {{ function('plus') }}(1) as x",
+        "functions/plus.sql": "a + 1",
+        "functions/f.yml": "functions: [{name: plus, arguments: [{name: a, data_type: int}]}]",
     }
     conversion = convert(tmp_path, files, PROJECT + "on-run-end: [select 1]\n")
     assert yaml.safe_load(conversion.files["tests/unit_tests.yml"]) == {
@@ -542,9 +623,12 @@ metrics: [{name: m}]
             }
         ]
     }
+    assert conversion.files["models/c.sql"] == "select plus(1) as x\n"
+    assert "dbt_project.yml:3: `on-run-end`: a function in python/ with @on_run_end does it" in left_out(conversion)
     assert [line.partition(": ")[0] for line in left_out(conversion)] == [
         "analyses/q.sql:1",
         "dbt_project.yml:3",
+        "functions/plus.sql:1",
         "models/p.py:1",
         "models/t.yml:10",
         "models/t.yml:14",

@@ -33,5 +33,6 @@ def _format_table(table: DroppedTable, dry_run: bool, paint: Paint) -> str:
     if table.kept:
         return f"{paint('kept    ', 'yellow')}  {orphan.relation}: {table.kept}"
     verb = paint("would go" if dry_run else "dropped ", "dim" if dry_run else "green")
-    rows = "a view" if orphan.is_view else f"{orphan.rows or 0:,} rows, {format_bytes(table.bytes)}"
+    count = f"{orphan.rows or 0:,} {'row' if orphan.rows == 1 else 'rows'}"
+    rows = "a view" if orphan.is_view else f"{count}, {format_bytes(table.bytes)}"
     return f"{verb}  {orphan.relation} (of {orphan.model}: {rows})"
