@@ -42,7 +42,7 @@ def _make_light(cls: Any) -> Any:
     own = dict(cls.__dict__)
     if not _is_simple(cls, own):
         return _dataclass(frozen=True, slots=True)(cls)
-    made: Any = _dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    made = _make_with_fields(cls, own.get("__annotations__", {}))
     parameters = made.__dataclass_params__
     parameters.init = parameters.repr = parameters.eq = parameters.frozen = True
     # By default an equality of the class's own takes its hash away; a frozen dataclass has one.
@@ -52,6 +52,19 @@ def _make_light(cls: Any) -> Any:
             method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"
             method.__module__ = made.__module__
             setattr(made, name, method)
+    return made
+
+
+def _make_with_fields(cls: Any, hints: dict[str, str]) -> Any:
+    """The class with fields and slots; the hints are put in afterwards, as each text would be searched for ClassVar."""
+    make = _dataclass(init=False, repr=False, eq=False, slots=True)
+    if any("ClassVar" in hint for hint in hints.values()):
+        return make(cls)
+    cls.__annotations__ = dict.fromkeys(hints, object)
+    made = make(cls)
+    made.__annotations__ = hints
+    for field in fields(made):
+        field.type = hints[field.name]
     return made
 
 
