@@ -1,19 +1,22 @@
 """`@dataclass(frozen=True, slots=True)` as in the standard library, made in a third of the time.
 
 Every command defines the classes of the modules that it loads, and the standard library (before Python 3.13) compiles
-six functions for each: that was a fifth of a plan with nothing to do. Here `__init__` alone is compiled, and the other
-methods are closures. The classes are dataclasses in every respect: `fields`, `replace` and `match` know them.
+six functions for each: that was a fifth of a plan with nothing to do. Here `__init__` alone is compiled, once for all
+plain classes with as many fields, and the other methods are closures. The classes are dataclasses in every respect:
+`fields`, `replace` and `match` know them.
 Modules that a plan loads use this one; elsewhere the standard library's does.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, fields, is_dataclass
 from dataclasses import dataclass as _dataclass
+from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -42,7 +45,7 @@ def _make_light(cls: Any) -> Any:
     own = dict(cls.__dict__)
     if not _is_simple(cls, own):
         return _dataclass(frozen=True, slots=True)(cls)
-    made: Any = _dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    made = _make_with_fields(cls, own.get("__annotations__", {}))
     parameters = made.__dataclass_params__
     parameters.init = parameters.repr = parameters.eq = parameters.frozen = True
     # By default an equality of the class's own takes its hash away; a frozen dataclass has one.
@@ -52,6 +55,19 @@ def _make_light(cls: Any) -> Any:
             method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"
             method.__module__ = made.__module__
             setattr(made, name, method)
+    return made
+
+
+def _make_with_fields(cls: Any, hints: dict[str, str]) -> Any:
+    """The class with fields and slots; the hints are put in afterwards, as each text would be searched for ClassVar."""
+    make = _dataclass(init=False, repr=False, eq=False, slots=True)
+    if any("ClassVar" in hint for hint in hints.values()):
+        return make(cls)
+    cls.__annotations__ = dict.fromkeys(hints, object)
+    made = make(cls)
+    made.__annotations__ = hints
+    for field in fields(made):
+        field.type = hints[field.name]
     return made
 
 
@@ -125,7 +141,36 @@ def _build_getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
 
 
 def _compile_init(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
-    """The one function that is compiled: it gives each argument to the slot of its field."""
+    """The function that gives each argument to the slot of its field."""
+    if all(field.init and field.default_factory is MISSING for field in all_fields):
+        init = _make_plain_init(cls, all_fields)
+    else:
+        init = _compile_own_init(cls, all_fields)
+    hints = {field.name: field.type for field in all_fields if field.init}
+    init.__annotations__ = {**hints, "return": None}
+    return init
+
+
+def _make_plain_init(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
+    """Of classes with as many fields it is the same code, with other names and other slots."""
+    scope: dict[str, Any] = {f"_set_{n}": getattr(cls, field.name).__set__ for n, field in enumerate(all_fields)}
+    code = _compile_plain_init(len(all_fields), hasattr(cls, "__post_init__"))
+    code = code.replace(co_varnames=("self", *(field.name for field in all_fields)))
+    defaults = tuple(field.default for field in all_fields if field.default is not MISSING)
+    return FunctionType(code, scope, "__init__", defaults or None)
+
+
+@cache
+def _compile_plain_init(count: int, is_continued: bool) -> CodeType:
+    parameters = ["self", *(f"_{n}" for n in range(count))]
+    lines = [f" _set_{n}(self, _{n})" for n in range(count)]
+    if is_continued:
+        lines.append(" self.__post_init__()")
+    code: CodeType = _compile_function(parameters, lines, {}).__code__
+    return code
+
+
+def _compile_own_init(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
     scope: dict[str, Any] = {"_missing": _FACTORY}
     parameters, lines = ["self"], []
     for field in all_fields:
@@ -143,8 +188,9 @@ def _compile_init(cls: Any, all_fields: tuple[Field[Any], ...]) -> Any:
         lines.append(f" _set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
+    return _compile_function(parameters, lines, scope)
+
+
+def _compile_function(parameters: Sequence[str], lines: Sequence[str], scope: dict[str, Any]) -> Any:
     exec(f"def __init__({', '.join(parameters)}):\n" + ("\n".join(lines) or " pass"), scope)
-    init = scope["__init__"]
-    hints = {field.name: field.type for field in all_fields if field.init}
-    init.__annotations__ = {**hints, "return": None}
-    return init
+    return scope["__init__"]

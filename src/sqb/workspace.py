@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -175,8 +176,12 @@ def _build_cache_key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
+@functools.cache
 def compute_code_stamp() -> str:
-    """What changes when sqb's own code or sqlglot changes, found without importing either."""
+    """What changes when sqb's own code or sqlglot changes, found without importing either.
+
+    A process asks once: it goes on with the code that it has loaded.
+    """
     spec = importlib.util.find_spec("sqlglot")
     sqlglot = (Path(spec.origin).with_name("_version.py"),) if spec and spec.origin else ()
     return stamp_code(*_COMPILING, also=sqlglot)

@@ -380,6 +380,19 @@ def test_code_that_has_changed_is_loaded_anew(tmp_path: Path) -> None:
         assert process.poll() is None
 
 
+def test_an_edit_of_the_project_is_that_of_the_next_call(shop: Folder) -> None:
+    """Workers wait in advance, and none of them has anything of the project in its memory."""
+    macro = "def {0}():\n    return '{1} AS x'\n"
+    files: dict[str, str | bytes] = {"models/m.sql": "SELECT @one()", "macros/m.py": macro.format("one", "1")}
+    with shop.with_files(files):
+        assert "SELECT 1 AS x" in call(shop, "compile", "-s", "m").out
+        shop.write({"macros/m.py": macro.format("one", "2") + macro.format("two", "3")})
+        assert "SELECT 2 AS x" in call(shop, "compile", "-s", "m").out
+        shop.write({"models/m.sql": "SELECT @two()"})
+        assert "SELECT 3 AS x" in call(shop, "compile", "-s", "m").out
+    assert call(shop, "compile", "-s", "m").code == shop.sqb("compile", "-s", "m", env={"SQB_ENGINE": "off"}).code == 2
+
+
 def test_two_projects_have_their_own(shop: Folder, tmp_path: Path) -> None:
     other = new_project(tmp_path / "other", FILES)
     assert call(other, "plan").code == NOT_HANDED_OVER

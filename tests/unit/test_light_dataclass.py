@@ -8,11 +8,15 @@ import inspect
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
 
 from sqb import light_dataclass
+from sqb.compile import model as compile_model
+from sqb.plan import model as plan_model
+from sqb.sql.delta.operators import model as operators
 
 MAKERS = [
     pytest.param(light_dataclass.dataclass(frozen=True, slots=True), id="light"),
@@ -182,3 +186,25 @@ def test_other_options_are_left_to_the_standard_library() -> None:
     changing.value = 2
     assert changing == Changing(2)
     assert Named(value=1).value == 1
+
+
+@pytest.mark.parametrize("module", [operators, plan_model, compile_model], ids=lambda module: module.__name__)
+def test_classes_of_the_package_are_called_as_those_of_the_standard_library(module: ModuleType) -> None:
+    classes = [c for c in vars(module).values() if dataclasses.is_dataclass(c) and c.__module__ == module.__name__]
+    assert len(classes) > 5
+    for cls in classes:
+        made = dataclasses.make_dataclass(
+            cls.__name__, [(f.name, f.type, copy_field(f)) for f in dataclasses.fields(cls)]
+        )
+        assert str(inspect.signature(cls)) == str(inspect.signature(made))
+        for arguments in ((), (None,) * 99):
+            messages = []
+            for each in (cls, made):
+                with pytest.raises(TypeError) as caught:
+                    each(*arguments, unknown=1)
+                messages.append(str(caught.value).partition("__init__()")[2])
+            assert messages[0] == messages[1] != ""
+
+
+def copy_field(of: Any) -> Any:
+    return field(default=of.default, default_factory=of.default_factory, init=of.init, repr=of.repr, compare=of.compare)

@@ -13,7 +13,7 @@ import pytest
 from sqb.compile import project
 from sqb.errors.base import SqbError
 from sqb.errors.call import NoProject, UnknownTarget
-from sqb.workspace import Workspace, _hash_content, open_workspace
+from sqb.workspace import Workspace, _hash_content, compute_code_stamp, open_workspace
 from unit.folders import TOML, write
 
 LONG_AGO = 1_600_000_000
@@ -55,6 +55,24 @@ def test_the_second_opening_comes_from_the_cache_and_is_the_same(root: Path) -> 
     assert (first.from_cache, second.from_cache) == (False, True)
     assert list(first.project) == list(second.project)
     assert first.connection == second.connection and first.concurrency == second.concurrency
+
+
+def test_a_process_looks_once_at_its_own_code(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[tuple[str, ...]] = []
+
+    def look(*parts: str, also: tuple[Path, ...]) -> str:
+        looks.append(parts)
+        return "code"
+
+    monkeypatch.setattr("sqb.workspace.stamp_code", look)
+    compute_code_stamp.cache_clear()
+    try:
+        open_workspace(root)
+        (root / "models/b.sql").write_text("SELECT x FROM a")
+        assert sql(open_workspace(root), "default.b") == "SELECT x FROM a"
+        assert len(looks) == 1 and cached_files(root)[0].read_text().startswith("code\n")
+    finally:
+        compute_code_stamp.cache_clear()
 
 
 @pytest.mark.parametrize(

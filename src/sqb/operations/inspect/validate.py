@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
 from sqb.errors.project import BadLookup, CheckProblem, ProjectError, ReferenceProblem
+from sqb.light_dataclass import dataclass
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
 from sqb.project.files import (

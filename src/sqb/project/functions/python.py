@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import BadPython
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.files import is_package_file
 from sqb.project.functions.module_files import allow_imports, allow_package_imports, execute_module, parse_module

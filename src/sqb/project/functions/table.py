@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from sqb.errors.project import BadPython
+from sqb.light_dataclass import dataclass
 from sqb.names import At, quote, suggest_nearest
 from sqb.project.functions.sql import refuse_name
 from sqb.types.format import format_sql_type

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from sqb.light_dataclass import dataclass
 from sqb.project.models.other_tools import translate_config
 from sqb.sql.text.lexer import tokenize
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.python import BadMaterialization
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.functions.module_files import hash_module, parse_module
 

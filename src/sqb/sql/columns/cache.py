@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqb.cache import codec
 from sqb.cache.files import read_entries, write_entries
+from sqb.light_dataclass import dataclass
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Query
 from sqb.sql.columns.problems import Problem

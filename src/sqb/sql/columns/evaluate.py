@@ -6,9 +6,9 @@ Spark is the judge: what is not certain is left to it. Starts from the outline o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 
+from sqb.light_dataclass import dataclass
 from sqb.names import suggest_nearest
 from sqb.sql.columns.clauses import check_clauses, iter_names
 from sqb.sql.columns.functions.signatures import Signatures

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from sqb.light_dataclass import dataclass
 
 Kind = Literal[
     "unknown column",

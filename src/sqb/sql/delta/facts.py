@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.names import quote
 from sqb.sql.delta.operators.model import OperatorTree
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.delta.skeleton.model import Edit, Span
 
 

@@ -7,9 +7,9 @@ other relations into the places where it reads. Pure values, kept in the cache o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.delta.aggregates.model import Aggregation
 from sqb.sql.delta.skeleton.model import JoinType, Span
 

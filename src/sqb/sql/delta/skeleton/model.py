@@ -7,8 +7,10 @@ skeleton is read from tokens (see `read_skeleton`), because a parser's tree does
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from sqb.light_dataclass import dataclass
 
 JoinType = Literal["FROM", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"]
 GroupStyle = Literal["plain", "all", "sets"]
