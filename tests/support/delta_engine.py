@@ -47,11 +47,34 @@ def _count_like_spark(node: exp.Expr) -> exp.Expr:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
 
 
+def _compare_like_spark(node: exp.In) -> None:
+    """Where one of several values differs, IN does not hold for Spark; for DuckDB a NULL beside it leaves that open."""
+    query = node.args.get("query")
+    if query is None or not isinstance(node.this, exp.Tuple):
+        return
+    tested = {f"__duck_u{i}": value for i, value in enumerate(node.this.expressions)}
+    same = exp.paren(exp.and_(*(exp.EQ(this=v.copy(), expression=exp.column(name)) for name, v in tested.items())))
+    rows = exp.Subquery(
+        this=query.unnest(), alias=exp.TableAlias(this="__duck_t", columns=[*map(exp.to_identifier, tested)])
+    )
+
+    def ask(condition: exp.Expr) -> exp.Expr:
+        return exp.Exists(this=exp.select("1").from_(rows.copy()).where(condition))
+
+    unknown = exp.Is(this=same.copy(), expression=exp.Null())
+    answers = [exp.If(this=ask(same), true=exp.true()), exp.If(this=ask(unknown), true=exp.null())]
+    node.replace(exp.Case(ifs=answers, default=exp.false()))
+
+
 @lru_cache(maxsize=4096)
 def translate(text: str) -> str:
     """A text of Spark's as DuckDB has it."""
     try:
-        return sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False).sql("duckdb", copy=False)
+        tree = sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False)
+        # The innermost first: what is around it is copied.
+        for node in reversed(list(tree.find_all(exp.In))):
+            _compare_like_spark(node)
+        return tree.sql("duckdb", copy=False)
     except sqlglot.errors.SqlglotError as error:
         raise NotRun(f"{error}\n{text}") from error
 
