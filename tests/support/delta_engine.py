@@ -20,7 +20,7 @@ from sqb.sql.delta.aggregates.state_design import ROWS, SAMPLE, StateDesign, des
 from sqb.sql.delta.evaluate import Evaluation
 from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import Proposal
-from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_types
+from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_group_figures, render_types
 from sqb.sql.delta.rules.base import MULTIPLICITY
 from sqb.sql.delta.rules.places import Version
 from sqb.sql.delta.skeleton.model import SLOT
@@ -292,8 +292,8 @@ class DuckStates:
         old = self._get_state(operator, "old")
         extremes = any(f.merge != "sum" for f in design.figures)
         if extremes:
-            # What leaves an extreme is Spark's part: here the figures are taken from the new rows.
-            merged = self._get_state(operator, "new")
+            # What leaves an extreme is Spark's part: here the figures of all groups are taken from their rows.
+            merged = self._redo_groups(operator)
         else:
             listed = ", ".join([*design.columns, SIGN])
             parts = [f"SELECT {listed} FROM {frame}" for frame in (old, *map(self.engine.run, texts))]
@@ -307,6 +307,12 @@ class DuckStates:
             having = f" HAVING sum({SIGN} * {ROWS}) <> 0" if design.keys else ""
             merged = self.engine.keep(f"SELECT {keys}{sample}{sums} FROM ({' UNION ALL '.join(parts)}){by}{having}")
         self._states[operator, "new"] = merged
+
+    def _redo_groups(self, operator: int) -> str:
+        assert self.evaluation is not None
+        design, groups = self.get_design(operator), self._get_state(operator, "new")
+        keys = self.engine.keep(f"SELECT {', '.join(design.keys)} FROM {groups}") if design.keys else groups
+        return self.engine.run(render_group_figures(self.evaluation, operator, design, quote(keys)))
 
     def compute_change(
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool

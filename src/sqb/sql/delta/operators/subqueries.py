@@ -31,7 +31,8 @@ def read_tested(text: str, node: exp.Expr, span: Span, where: Span | None) -> tu
     In the select list only columns with their source count: another item could have the name of one without.
     """
     tested = node.parent.this if node.parent is not None else None
-    if tested is None or tested.find(exp.Query) is not None:
+    is_list_in_brackets = isinstance(tested, exp.Paren) and isinstance(tested.unnest(), exp.Tuple)
+    if tested is None or is_list_in_brackets or tested.find(exp.Query) is not None:
         return ()
     values = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
     in_where = where is not None and where.covers(span)
