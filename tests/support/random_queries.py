@@ -138,7 +138,7 @@ class QueryMaker:
             (1, self._make_group_windows),
         ]
         if depth > 0:
-            forms += [(2, self._make_set_operation), (1.5, self._make_first_rows), (1.5, self._make_chain)]
+            forms += [(2.5, self._make_set_operation), (1.5, self._make_first_rows), (1.5, self._make_chain)]
         weights = [weight for weight, _ in forms]
         return self.random.choices([form for _, form in forms], weights)[0](depth)
 
@@ -325,7 +325,9 @@ class QueryMaker:
             text += f" AND {one.text} = {other.text}"
         if self._happens(0.2):
             text += f" AND {self._make_comparison(right if self._happens(0.6) else left)}"
-        return text
+        if self._happens(0.06):
+            text += f" OR {self._make_comparison((*left, *right))}"
+        return f"({text})" if self._happens(0.1) else text
 
     # --- conditions ---------------------------------------------------------------------------------------------------
 
