@@ -8,13 +8,14 @@ from sqb.sql.delta.operators.model import Select
 from support.pieces import facts_of
 
 TABLES = {
-    "f": {"k": "int", "g": "int", "flag": "boolean", "end": "int", "s": "string"},
-    "e": {"k": "int", "g": "int", "flag": "boolean", "end": "int", "s": "string"},
+    "f": {"k": "int", "g": "int", "flag": "boolean", "end": "int", "s": "string", "st": "struct<a:int>"},
+    "e": {"k": "int", "g": "int", "flag": "boolean", "end": "int", "s": "string", "st": "struct<a:int>"},
 }
 EQUALITIES = [
     ("f.k = e.k", ["f.k = e.k"]),
     ("e.k == f.k AND f.g <=> e.g", ["f.k = e.k", "f.g = e.g"]),
     ("f.k = e.k AND f.g < e.g AND f.s IS NOT NULL", ["f.k = e.k"]),
+    ("f.st.a = e.st.a AND f.k = e.st.a", ["f.st.a = e.st.a", "f.k = e.st.a"]),
     ("f.k + 1 = coalesce(e.k, 0)", ["f.k + 1 = coalesce(e.k, 0)"]),
     # In brackets, alone or together.
     ("(f.k = e.k)", ["f.k = e.k"]),
@@ -55,6 +56,7 @@ TESTED = [
     ("SELECT f.k FROM raw.f AS f WHERE f.g = 1 AND NOT k NOT IN (SELECT e.k FROM raw.e AS e)", ("k",)),
     ("SELECT f.k FROM raw.f AS f WHERE (f.k, f.g) IN (SELECT e.k, e.g FROM raw.e AS e)", ("f.k", "f.g")),
     ("SELECT f.k FROM raw.f AS f WHERE coalesce(f.k IN (SELECT e.k FROM raw.e AS e), true)", ("f.k",)),
+    ("SELECT f.k FROM raw.f AS f WHERE st.a IN (SELECT e.st.a FROM raw.e AS e)", ("st.a",)),
     ("SELECT f.k IN (SELECT e.k FROM raw.e AS e) FROM raw.f AS f", ("f.k",)),
     ("SELECT DISTINCT f.g, f.k IN (SELECT e.k FROM raw.e AS e) FROM raw.f AS f", ("f.k",)),
     ("SELECT CASE WHEN f.k IN (SELECT e.k FROM raw.e AS e) THEN 1 END FROM raw.f AS f", ("f.k",)),

@@ -76,9 +76,9 @@ class ColumnSources:
         if self._aliases is None:
             self._aliases = self._find_aliases()
         known = self._aliases
-        places = (_find_offset(c) for c in self._tree.find_all(exp.Column) if not isinstance(c.this, exp.Star))
         columns = []
-        for offset in places:
+        for column in self._tree.find_all(exp.Column):
+            offset = None if isinstance(column.this, exp.Star) else _find_known_offset(column, known)
             if offset is not None and span.start <= offset < span.end:
                 if offset not in known:
                     raise NotProven("a column whose table is not known", offset)
@@ -117,6 +117,13 @@ def _find_offset(column: exp.Column) -> int | None:
     meta = column.this.meta if isinstance(column.this, exp.Identifier) else {}
     offset: int | None = meta.get("start")
     return offset
+
+
+def _find_known_offset(column: exp.Column, known: Mapping[int, str]) -> int | None:
+    """Where the name of a column is written; of `t.struct.field` that of the struct."""
+    offset = _find_offset(column)
+    places = (part.meta.get("start") for part in reversed(column.parts[:-1]))
+    return offset if offset in known else next((place for place in places if place in known), offset)
 
 
 def is_correlated(query: Query, sources: ColumnSources) -> bool:
