@@ -229,7 +229,8 @@ class Evaluation:
         if ranges is None:
             return ""
         between = (f"{quote(column)} BETWEEN {low} AND {high}" for low, high in ranges)
-        return f"({' OR '.join(between) or 'false'})"
+        # Behind a table's name, Spark takes WHERE (false) for an alias with the name of a column.
+        return f"({' OR '.join(between) or '1 = 0'})"
 
     def name(self, frame: Any) -> str:
         """A view of a frame, under a name that no other has."""
