@@ -5,6 +5,7 @@ Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from sqb.sql.text.template import Template
 
 Rows = Counter[tuple[object, ...]]
 Data = Mapping[str, Sequence[tuple[object, ...]]]
+_LIKE_AN_ALIAS = re.compile(r"` WHERE \(\w+\)|(old|new)_\w+ WHERE \(\w+\)")
 # Of the last ones there are only NULLs.
 _TYPES = {"string": "VARCHAR", "array": "VARCHAR", "map": "VARCHAR", "struct": "VARCHAR"}
 
@@ -122,6 +124,8 @@ class DuckEngine:
         return name
 
     def run(self, text: str) -> str:
+        # Behind a table's name, Spark takes this for an alias with the name of a column.
+        assert not _LIKE_AN_ALIAS.search(text), text
         return self.keep(translate(text))
 
     def list_columns(self, frame: str) -> list[str]:
