@@ -310,7 +310,7 @@ def _split_conjuncts(tokens: list[Token]) -> list[list[Token]]:
         elif _is_word(tokens, index, {"AND"}):
             parts.append(tokens[begin:index])
             begin = index + 1
-    return [part for found in (*parts, tokens[begin:]) for part in _split_conjuncts(found)] if parts else [tokens]
+    return [part for one in (*parts, tokens[begin:]) for part in _split_conjuncts(one)] if parts else [tokens]
 
 
 def _list_outer(tokens: Sequence[Token]) -> list[int]:
