@@ -117,6 +117,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k AND NOT EXISTS (SELECT 1 FROM raw.b AS b"
         " WHERE b.k = a.g)) AS x1 FROM raw.f AS f",
         "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n >= (SELECT sum(a.k) FROM raw.a AS a WHERE a.g = f.g)",
+        # A value inside of a subquery.
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k"
+        " AND a.g >= (SELECT min(b.n) FROM raw.b AS b))",
     ),
     "in": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k IN (SELECT a.k AS y FROM raw.a AS a)",
