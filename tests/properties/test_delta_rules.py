@@ -35,7 +35,8 @@ SHRINKS = os.environ.get("SQB_RULES_SHRINK", "1")
 BLOCKS = 4
 # Queries that failed once, in fewer words: figures that no rule adds changes to were read for ever; what DuckDB says
 # of no rows, which is not what Spark says of them; names that mean another column where a change is read alone, or
-# behind all joins.
+# behind all joins; equalities of a FULL JOIN that need not hold; a NULL beside another value in NOT IN, of which DuckDB
+# is less certain than Spark; values counted beside grouping sets of them; columns with the names of figures.
 FOUND = (
     "SELECT q2.s AS x0, count(*) AS x1 FROM raw.f AS q1 FULL JOIN raw.b AS q2 ON q1.k = q2.n FULL JOIN raw.z AS q5"
     " ON q2.k = q5.g GROUP BY q2.s",
@@ -58,6 +59,12 @@ FOUND = (
     "SELECT upper(s) AS s, count(*) AS x1 FROM raw.a AS a GROUP BY upper(s) HAVING count(*) > 1",
     "SELECT k AS x0 FROM raw.f AS a WHERE EXISTS (SELECT 1 FROM raw.z AS a WHERE g = n)",
     "SELECT k AS x0 FROM raw.f AS a WHERE EXISTS (SELECT 1 FROM raw.z AS a WHERE g = 1)",
+    "SELECT f.k AS x0, e.n AS x1 FROM raw.f AS f FULL JOIN raw.e AS e ON f.k = e.k AND f.g = e.g OR f.n = 1",
+    "SELECT f.k AS x0, e.n AS x1, a.g AS x2 FROM raw.f AS f JOIN raw.a AS a ON a.k = f.k FULL JOIN raw.e AS e"
+    " ON f.g = 1 OR f.n = e.n AND f.k = e.k",
+    "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE (f.k, f.n) NOT IN (SELECT b.k, b.n FROM raw.b AS b)",
+    "SELECT f.k AS x0, count(DISTINCT f.g) AS x1 FROM raw.f AS f GROUP BY CUBE (f.k, g) HAVING count(*) > 0",
+    "SELECT g1 AS x0, g0 AS x1, max(n) AS x2 FROM (SELECT k AS g1, g AS g0, n FROM raw.f AS f) AS q GROUP BY g1, g0",
 )
 
 

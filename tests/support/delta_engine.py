@@ -5,6 +5,7 @@ Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from sqb.sql.delta.aggregates.state_design import ROWS, SAMPLE, StateDesign, des
 from sqb.sql.delta.evaluate import Evaluation
 from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import Proposal
-from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_types
+from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_group_figures, render_types
 from sqb.sql.delta.rules.base import MULTIPLICITY
 from sqb.sql.delta.rules.places import Version
 from sqb.sql.delta.skeleton.model import SLOT
@@ -28,6 +29,7 @@ from sqb.sql.text.template import Template
 
 Rows = Counter[tuple[object, ...]]
 Data = Mapping[str, Sequence[tuple[object, ...]]]
+_LIKE_AN_ALIAS = re.compile(r"` WHERE \(\w+\)|(old|new)_\w+ WHERE \(\w+\)")
 # Of the last ones there are only NULLs.
 _TYPES = {"string": "VARCHAR", "array": "VARCHAR", "map": "VARCHAR", "struct": "VARCHAR"}
 
@@ -47,11 +49,34 @@ def _count_like_spark(node: exp.Expr) -> exp.Expr:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
 
 
+def _compare_like_spark(node: exp.In) -> None:
+    """Where one of several values differs, IN does not hold for Spark; for DuckDB a NULL beside it leaves that open."""
+    query = node.args.get("query")
+    if query is None or not isinstance(node.this, exp.Tuple):
+        return
+    tested = {f"__duck_u{i}": value for i, value in enumerate(node.this.expressions)}
+    same = exp.paren(exp.and_(*(exp.EQ(this=v.copy(), expression=exp.column(name)) for name, v in tested.items())))
+    rows = exp.Subquery(
+        this=query.unnest(), alias=exp.TableAlias(this="__duck_t", columns=[*map(exp.to_identifier, tested)])
+    )
+
+    def ask(condition: exp.Expr) -> exp.Expr:
+        return exp.Exists(this=exp.select("1").from_(rows.copy()).where(condition))
+
+    unknown = exp.Is(this=same.copy(), expression=exp.Null())
+    answers = [exp.If(this=ask(same), true=exp.true()), exp.If(this=ask(unknown), true=exp.null())]
+    node.replace(exp.Case(ifs=answers, default=exp.false()))
+
+
 @lru_cache(maxsize=4096)
 def translate(text: str) -> str:
     """A text of Spark's as DuckDB has it."""
     try:
-        return sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False).sql("duckdb", copy=False)
+        tree = sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False)
+        # The innermost first: what is around it is copied.
+        for node in reversed(list(tree.find_all(exp.In))):
+            _compare_like_spark(node)
+        return tree.sql("duckdb", copy=False)
     except sqlglot.errors.SqlglotError as error:
         raise NotRun(f"{error}\n{text}") from error
 
@@ -99,6 +124,8 @@ class DuckEngine:
         return name
 
     def run(self, text: str) -> str:
+        # Behind a table's name, Spark takes this for an alias with the name of a column.
+        assert not _LIKE_AN_ALIAS.search(text), text
         return self.keep(translate(text))
 
     def list_columns(self, frame: str) -> list[str]:
@@ -269,8 +296,8 @@ class DuckStates:
         old = self._get_state(operator, "old")
         extremes = any(f.merge != "sum" for f in design.figures)
         if extremes:
-            # What leaves an extreme is Spark's part: here the figures are taken from the new rows.
-            merged = self._get_state(operator, "new")
+            # What leaves an extreme is Spark's part: here the figures of all groups are taken from their rows.
+            merged = self._redo_groups(operator)
         else:
             listed = ", ".join([*design.columns, SIGN])
             parts = [f"SELECT {listed} FROM {frame}" for frame in (old, *map(self.engine.run, texts))]
@@ -284,6 +311,12 @@ class DuckStates:
             having = f" HAVING sum({SIGN} * {ROWS}) <> 0" if design.keys else ""
             merged = self.engine.keep(f"SELECT {keys}{sample}{sums} FROM ({' UNION ALL '.join(parts)}){by}{having}")
         self._states[operator, "new"] = merged
+
+    def _redo_groups(self, operator: int) -> str:
+        assert self.evaluation is not None
+        design, groups = self.get_design(operator), self._get_state(operator, "new")
+        keys = self.engine.keep(f"SELECT {', '.join(design.keys)} FROM {groups}") if design.keys else groups
+        return self.engine.run(render_group_figures(self.evaluation, operator, design, quote(keys)))
 
     def compute_change(
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool

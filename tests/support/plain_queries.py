@@ -70,6 +70,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "full": (
         "SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f FULL JOIN raw.a AS a USING (k, g)",
+        # In brackets.
+        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f FULL JOIN raw.a AS a ON ((f.k = a.k) AND (f.g = a.g))",
         # Texts that are cast to be compared: '1' and '01' are one number, and two texts.
         "SELECT f.k AS x0, f.g AS x1, a.k AS x2 FROM raw.a AS a FULL JOIN raw.f AS f"
         " ON a.k = concat(repeat('0', f.g), f.k)",
@@ -81,7 +83,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, a.k AS x1, b.k AS x2, b.s AS x3 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k"
         " FULL JOIN raw.b AS b ON b.k = coalesce(f.k, a.k)",
         "SELECT f.k AS x0, a.k AS x1, b.k AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND a.g = 1"
-        " FULL JOIN raw.b AS b ON f.k = b.k",
+        " FULL JOIN raw.b AS b ON (f.k = b.k)",
         "SELECT f.k AS x0, a.k AS x1, b.k AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND a.g = 1"
         " RIGHT JOIN raw.b AS b ON f.k = b.k OR a.g = b.n",
         "SELECT f.k AS x0, a.k AS x1, b.k AS x2, c.g AS x3 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k"
@@ -115,6 +117,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k AND NOT EXISTS (SELECT 1 FROM raw.b AS b"
         " WHERE b.k = a.g)) AS x1 FROM raw.f AS f",
         "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n >= (SELECT sum(a.k) FROM raw.a AS a WHERE a.g = f.g)",
+        # A value inside of a subquery.
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k"
+        " AND a.g >= (SELECT min(b.n) FROM raw.b AS b))",
     ),
     "in": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k IN (SELECT a.k AS y FROM raw.a AS a)",

@@ -99,9 +99,15 @@ class QueryMaker:
     """Makes one query; the same randomness makes the same query."""
 
     def __init__(
-        self, random: Random, tables: Mapping[str, Mapping[str, str]] | None = None, is_bare: bool = False
+        self,
+        random: Random,
+        tables: Mapping[str, Mapping[str, str]] | None = None,
+        is_bare: bool = False,
+        is_varied: bool = False,
     ) -> None:
         self.random = random
+        # Whether conditions of joins have brackets and OR now and then, and more queries are set operations.
+        self.is_varied = is_varied
         # Whether columns are often written without their source, and derived tables name their columns.
         self.is_bare = is_bare
         # Relations by their full names, with their columns and types.
@@ -138,7 +144,11 @@ class QueryMaker:
             (1, self._make_group_windows),
         ]
         if depth > 0:
-            forms += [(2, self._make_set_operation), (1.5, self._make_first_rows), (1.5, self._make_chain)]
+            forms += [
+                (2.5 if self.is_varied else 2, self._make_set_operation),
+                (1.5, self._make_first_rows),
+                (1.5, self._make_chain),
+            ]
         weights = [weight for weight, _ in forms]
         return self.random.choices([form for _, form in forms], weights)[0](depth)
 
@@ -325,7 +335,9 @@ class QueryMaker:
             text += f" AND {one.text} = {other.text}"
         if self._happens(0.2):
             text += f" AND {self._make_comparison(right if self._happens(0.6) else left)}"
-        return text
+        if self.is_varied and self._happens(0.06):
+            text += f" OR {self._make_comparison((*left, *right))}"
+        return f"({text})" if self.is_varied and self._happens(0.1) else text
 
     # --- conditions ---------------------------------------------------------------------------------------------------
 

@@ -228,9 +228,9 @@ class Evaluation:
         ranges = self.inputs.find_ranges(slot, origin_column)
         if ranges is None:
             return ""
-        between = [f"{quote(column)} BETWEEN {low} AND {high}" for low, high in ranges]
-        # `t WHERE (false)` is a table of the alias WHERE to Spark, whose only column is called false.
-        return f"({' OR '.join(between)})" if between else "false"
+        between = (f"{quote(column)} BETWEEN {low} AND {high}" for low, high in ranges)
+        # Behind a table's name, Spark takes WHERE (false) for an alias with the name of a column.
+        return f"({' OR '.join(between) or '1 = 0'})"
 
     def name(self, frame: Any) -> str:
         """A view of a frame, under a name that no other has."""

@@ -26,7 +26,7 @@ def test_what_a_query_groups_by_is_read_from_the_groups() -> None:
     state = design(f"SELECT D.year, count(*) AS n, d.year + 1 AS next {FROM} GROUP BY d.year HAVING d.year > 2000")
     assert not state.samples
     assert SAMPLE not in state.render_list()
-    assert state.render_result("s") == "SELECT g0 AS r0, (c0) AS r1, g0 + 1 AS r2 FROM s WHERE g0 > 2000"
+    assert state.render_result("s") == "SELECT g0 AS r0, (c0) AS r1, g0 + 1 AS r2 FROM s AS __sqb_t WHERE g0 > 2000"
 
 
 def test_an_expression_that_is_a_group_is_read_as_a_whole() -> None:

@@ -47,6 +47,10 @@ def read_aggregation(
     # In HAVING such a name counts also where a source has a column of that name, unless it is one of the groups.
     reader.new_names = given - {fold(group) for group in groups}
     having = reader.read(block.having, select.args["having"].this) if block.having is not None else None
+    distinct = _list_distinct(calls, block)
+    if by_sets and _list_names(distinct) & _list_names(groups):
+        # As one more group, what a set leaves out would be part of it all the same.
+        raise NotProven("count(DISTINCT …) of what grouping sets leave out", block.span.start)
     return Aggregation(
         block.select_list,
         block.having_clause,
@@ -58,7 +62,7 @@ def read_aggregation(
         having,
         by_sets,
         has_window(text, block),
-        _list_distinct(calls, block),
+        distinct,
         list_repeated_sets(text, block, groups) if by_sets else (),
     )
 
@@ -75,6 +79,17 @@ def _list_distinct(calls: Sequence[AggregateCall], block: Block) -> tuple[str, .
     if len(counted) > 1:
         raise NotProven("distinct values of several expressions", block.span.start)
     return next(iter(counted), ())
+
+
+def _list_names(expressions: Sequence[str]) -> set[str]:
+    """The names in some expressions, without those of the sources before columns."""
+    names: set[str] = set()
+    for expression in expressions:
+        tokens = tokens_within(expression, Span(0, len(expression)))
+        behind = [token.text for token in tokens[1:]] + [""]
+        named = (t for t, after in zip(tokens, behind, strict=True) if t.kind in ("word", "quoted") and after != ".")
+        names |= {strip_quotes(token).lower() for token in named}
+    return names
 
 
 def _refuse_clauses(text: str, block: Block, values: Mapping[int, Span]) -> None:

@@ -199,7 +199,8 @@ class StateDesign:
         values |= {("set", 0): self._render_set_number()}
         values |= {("query", number): text for number, text in (queries or {}).items()}
         items = ", ".join(f"{e.fill(values)} AS r{i}" for i, e in enumerate(aggregation.items))
-        where = f" WHERE {aggregation.having.fill(values)}" if aggregation.having is not None else ""
+        # Without an alias, Spark would take WHERE (g0) for one with the name of a column.
+        where = f" AS __sqb_t WHERE {aggregation.having.fill(values)}" if aggregation.having is not None else ""
         return f"SELECT {items} FROM {self._repeat_sets(self._render_groups(state))}{where}"
 
     def _repeat_sets(self, groups: str) -> str:

@@ -84,9 +84,9 @@ class ColumnSources:
         """The columns that are written in a part of the text: where, and the alias of the source of each."""
         if self._aliases is None:
             self._aliases = self._find_aliases()
-        if self._places is None:
-            self._places = tuple(_iter_places(self._tree))
         known = self._aliases
+        if self._places is None:
+            self._places = tuple(_iter_places(self._tree, known))
         columns = []
         for offset in self._places:
             if span.start <= offset < span.end:
@@ -122,11 +122,11 @@ class ColumnSources:
         return None
 
 
-def _iter_places(tree: exp.Expr) -> Iterator[int]:
+def _iter_places(tree: exp.Expr, known: Mapping[int, str]) -> Iterator[int]:
     """Where columns are written."""
     for column in tree.find_all(exp.Column):
-        offset = _find_offset(column)
-        if offset is not None and not isinstance(column.this, exp.Star):
+        offset = None if isinstance(column.this, exp.Star) else _find_known_offset(column, known)
+        if offset is not None:
             yield offset
 
 
@@ -135,6 +135,13 @@ def _find_offset(column: exp.Column) -> int | None:
     meta = column.this.meta if isinstance(column.this, exp.Identifier) else {}
     offset: int | None = meta.get("start")
     return offset
+
+
+def _find_known_offset(column: exp.Column, known: Mapping[int, str]) -> int | None:
+    """Where the name of a column is written; of `t.struct.field` that of the struct."""
+    offset = _find_offset(column)
+    places = (part.meta.get("start") for part in reversed(column.parts[:-1]))
+    return offset if offset in known else next((place for place in places if place in known), offset)
 
 
 def is_correlated(query: Query, sources: ColumnSources) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,10 +14,14 @@ from sqb.sql.delta.operators.model import JoinedSource, Operator, Place
 from sqb.sql.delta.skeleton.model import Block, Edit, Span, apply_edits
 from sqb.sql.delta.skeleton.read import tokens_within
 from sqb.sql.delta.tree import is_plain_star
-from sqb.sql.text.lexer import Token
+from sqb.sql.text.lexer import Token, find_closing
 
 _JOIN_WORDS = frozenset("NATURAL LEFT RIGHT FULL INNER CROSS OUTER SEMI ANTI JOIN".split())
 _HIDDEN = ("SEMI", "ANTI")
+_EQUAL = ("=", "==", "<=>")
+_COMPARISONS = (*_EQUAL, "<", ">", "<=", ">=", "<>", "!=", "!")
+# What makes something else of an equality before or behind it.
+_PREDICATES = frozenset("OR NOT BETWEEN IS IN LIKE ILIKE RLIKE REGEXP".split())
 # Types whose values have parts that a name behind a dot can mean.
 _WITH_FIELDS = ("struct", "array", "map", "variant")
 
@@ -278,21 +282,52 @@ class BlockSources:
 
 
 def _split_equalities(text: str, span: Span) -> list[tuple[Span, Span]]:
-    """The two sides of each equality that a condition of the form `a = b AND …` consists of."""
-    tokens = tokens_within(text, span)
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if depth == 0 and token.kind == "word" and token.text.upper() == "AND":
-            parts.append([])
-        else:
-            parts[-1].append(token)
+    """The two sides of each equality without which a condition does not hold."""
     pairs = []
-    for part in parts:
-        signs = [i for i, t in enumerate(part) if t.text in ("=", "==", "<=>")]
-        plain = not any(t.kind == "word" and t.text.upper() in ("OR", "NOT", "BETWEEN", "CASE") for t in part)
-        if len(signs) == 1 and plain and 0 < signs[0] < len(part) - 1:
-            at = signs[0]
-            pairs.append((Span(part[0].start, part[at - 1].end), Span(part[at + 1].start, part[-1].end)))
+    for part in _split_conjuncts(tokens_within(text, span)):
+        outer = _list_outer(part)
+        compared = [i for i in outer if part[i].text in _COMPARISONS]
+        is_equality = len(compared) == 1 and part[compared[0]].text in _EQUAL and 0 < compared[0] < len(part) - 1
+        if is_equality and not any(_is_word(part, i, _PREDICATES) for i in outer):
+            left, right = part[: compared[0]], part[compared[0] + 1 :]
+            pairs.append((Span(left[0].start, left[-1].end), Span(right[0].start, right[-1].end)))
     return pairs
+
+
+def _split_conjuncts(tokens: list[Token]) -> list[list[Token]]:
+    """The parts of a condition that must all hold, out of the brackets around them; one part where OR binds them."""
+    while len(tokens) > 2 and tokens[0].text == "(" and find_closing(tokens, 0) == len(tokens) - 1:
+        tokens = tokens[1:-1]
+    outer = _list_outer(tokens)
+    if any(_is_word(tokens, i, {"OR"}) for i in outer):
+        return [tokens]
+    begin, pending, parts = 0, 0, []
+    for index in outer:
+        if _is_word(tokens, index, {"BETWEEN"}):
+            pending += 1
+        elif _is_word(tokens, index, {"AND"}) and pending:
+            pending -= 1
+        elif _is_word(tokens, index, {"AND"}):
+            parts.append(tokens[begin:index])
+            begin = index + 1
+    return [part for one in (*parts, tokens[begin:]) for part in _split_conjuncts(one)] if parts else [tokens]
+
+
+def _list_outer(tokens: Sequence[Token]) -> list[int]:
+    """The places of tokens outside of brackets and of CASE … END, with those that open these."""
+    outer: list[int] = []
+    stack: list[str] = []
+    for index, token in enumerate(tokens):
+        if not stack:
+            outer.append(index)
+        if token.text in ("(", "[", "{") or _is_word(tokens, index, {"CASE"}):
+            stack.append(token.text.upper())
+        elif stack and (token.text in (")", "]", "}") or (stack[-1] == "CASE" and _is_word(tokens, index, {"END"}))):
+            stack.pop()
+    return outer
+
+
+def _is_word(tokens: Sequence[Token], index: int, words: Collection[str]) -> bool:
+    """Whether a token is one of some words, and not the name of a column behind a dot."""
+    is_field = index > 0 and tokens[index - 1].text == "."
+    return tokens[index].kind == "word" and tokens[index].text.upper() in words and not is_field

@@ -13,6 +13,7 @@ from sqb.sql.text.lexer import Token
 
 # What an expression before IN can follow in a condition.
 _BEFORE = frozenset("AND OR NOT WHEN THEN ELSE CASE".split())
+_BEFORE_ITEM = frozenset({"SELECT", "DISTINCT", "ALL"})
 
 
 def read_use(node: exp.Expr) -> SubqueryUse:
@@ -30,12 +31,15 @@ def read_tested(text: str, node: exp.Expr, span: Span, where: Span | None) -> tu
     In the select list only columns with their source count: another item could have the name of one without.
     """
     tested = node.parent.this if node.parent is not None else None
-    if tested is None or tested.find(exp.Query) is not None:
+    is_list_in_brackets = isinstance(tested, exp.Paren) and isinstance(tested.unnest(), exp.Tuple)
+    if tested is None or is_list_in_brackets or tested.find(exp.Query) is not None:
         return ()
     values = tested.expressions if isinstance(tested, exp.Tuple) else [tested]
     in_where = where is not None and where.covers(span)
     if all(_is_column(v) and (in_where or v.table) for v in values):
-        return tuple(_cut_column(text, v) for v in values)
+        columns = [_find_column(v) for v in values]
+        is_whole = _begins_expression(text, where.start if in_where and where is not None else 0, columns[0].start)
+        return tuple(column.cut(text) for column in columns) if is_whole else ()
     return _cut_values(text, tested, span, where) if in_where and where is not None else ()
 
 
@@ -77,6 +81,12 @@ def _is_column(node: exp.Expr) -> bool:
     return isinstance(node, exp.Column) and all("start" in i.meta for i in node.find_all(exp.Identifier))
 
 
-def _cut_column(text: str, node: exp.Expr) -> str:
+def _find_column(node: exp.Expr) -> Span:
     places = [i.meta for i in node.find_all(exp.Identifier)]
-    return text[min(p["start"] for p in places) : max(p["end"] for p in places) + 1]
+    return Span(min(p["start"] for p in places), max(p["end"] for p in places) + 1)
+
+
+def _begins_expression(text: str, start: int, offset: int) -> bool:
+    """Whether what is before IN begins at a place: `a = b IN (…)` asks for the answer of `a = b`, and not for `b`."""
+    tokens = tokens_within(text, Span(start, offset))
+    return not tokens or tokens[-1].text in ("(", ",") or tokens[-1].text.upper() in _BEFORE | _BEFORE_ITEM

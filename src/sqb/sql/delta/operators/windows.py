@@ -16,6 +16,9 @@ BY_RANK = frozenset("rank dense_rank percent_rank cume_dist".split())
 # Functions that look at one row of several that may be equal.
 _BY_PLACE = frozenset("row_number ntile lag lead first_value last_value nth_value first last any_value".split())
 
+# Other words for the same clauses.
+_SAME = {"DISTRIBUTE": "PARTITION", "SORT": "ORDER"}
+
 
 def list_windows(
     text: str, spans: Sequence[Span], subqueries: Sequence[Query] = (), named: Span | None = None
@@ -60,17 +63,25 @@ def _read_window(text: str, tokens: list[Token], over: int, named: Mapping[str, 
         inner = tokens[over + 2 : closing]
         if len(inner) == 1:
             inner = _get_named(named, strip_quotes(inner[0]).lower(), offset)
-    starts = [i for i in _iter_outer(inner) if inner[i].text.upper() in ("PARTITION", "ORDER", "ROWS", "RANGE")]
-    # A column may be called so: a clause is followed by BY, and a frame comes last.
+    starts = [i for i in _iter_outer(inner) if _begins_clause(inner, i)]
     clauses: dict[str, Sequence[Token]] = {}
     ends = [*starts[1:], len(inner)][: len(starts)]
     for start, end in zip(starts, ends, strict=True):
-        clauses[inner[start].text.upper()] = inner[start:end]
+        word = inner[start].text.upper()
+        clauses[_SAME.get(word, word)] = inner[start:end]
     if inner and (not starts or starts[0] != 0):
         raise NotProven("a window that is made of a named one", offset)
     partition = _split(text, clauses.get("PARTITION", ())[2:])
     order = _split(text, clauses.get("ORDER", ())[2:])
     return WindowCall(_find_function(tokens, over), partition, order, "ROWS" in clauses)
+
+
+def _begins_clause(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a clause of a window begins at a token: a column may be called so, too."""
+    word, before = tokens[index].text.upper(), tokens[index - 1].text.upper() if index else ""
+    if word in ("PARTITION", "ORDER", *_SAME):
+        return index + 1 < len(tokens) and tokens[index + 1].text.upper() == "BY"
+    return word in ("ROWS", "RANGE") and before not in (".", ",", "BY")
 
 
 def _get_named(named: Mapping[str, Sequence[Token]], name: str, offset: int) -> Sequence[Token]:

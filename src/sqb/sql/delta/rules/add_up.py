@@ -76,12 +76,16 @@ def render_all_figures(evaluation: Evaluation, index: int, design: StateDesign, 
 def render_group_figures(evaluation: Evaluation, index: int, design: StateDesign, keys: str) -> str:
     """The figures of some groups as they are now, from their rows; with grouping sets those of other groups too."""
     operator, aggregation = evaluation.get_operator(index), design.aggregation
+    # A source may have columns of the names that the figures have.
+    names = {name: f"__sqb_t{number}" for number, name in enumerate(design.keys)}
     parts = []
     for number, group in enumerate(aggregation.groups):
-        same = f"__sqb_k.g{number} <=> ({group})"
-        parts.append(f"(__sqb_k.i{number} = 1 OR {same})" if aggregation.by_sets else same)
-    parts += [f"__sqb_k.d{number} <=> ({value})" for number, value in enumerate(aggregation.distinct)]
-    condition = f"EXISTS (SELECT 1 FROM {keys} AS __sqb_k WHERE {' AND '.join(parts)})" if parts else ""
+        same = f"__sqb_k.{names[f'g{number}']} <=> ({group})"
+        parts.append(f"(__sqb_k.{names[f'i{number}']} = 1 OR {same})" if aggregation.by_sets else same)
+    parts += [f"__sqb_k.{names[f'd{number}']} <=> ({value})" for number, value in enumerate(aggregation.distinct)]
+    listed = ", ".join(f"{name} AS {other}" for name, other in names.items())
+    wanted = f"(SELECT {listed} FROM {keys})"
+    condition = f"EXISTS (SELECT 1 FROM {wanted} AS __sqb_k WHERE {' AND '.join(parts)})" if parts else ""
     term = Term(repeat("new", operator), {}, condition, "1L")
     return render_figures(evaluation.text, operator, design, term, evaluation.fill)
 

@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT f.id, b.s FROM raw.f AS f FULL JOIN raw.b AS b ON (f.k = b.k)
