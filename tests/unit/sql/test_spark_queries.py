@@ -11,13 +11,14 @@ from collections import Counter
 import pytest
 from spark_queries import check_file, list_accepted, read_corpus
 
+from support.examples import count_examples
 from unit.sql.formatting.test_query import check
 
 CORPUS = read_corpus()
 PIECES = 16
 
 
-@pytest.mark.parametrize("piece", range(PIECES))
+@pytest.mark.parametrize("piece", range(count_examples(PIECES)))
 def test_what_spark_accepts_passes_with_its_columns(piece: int) -> None:
     counts: Counter[str] = Counter()
     items = [f for name in list(CORPUS)[piece::PIECES] for f in check_file(name, CORPUS[name], counts)]
@@ -25,7 +26,7 @@ def test_what_spark_accepts_passes_with_its_columns(piece: int) -> None:
     assert counts["accepted"] > 300 and counts["accepted, and all columns are known"] > 0.7 * counts["accepted"]
 
 
-@pytest.mark.parametrize("piece", range(PIECES))
+@pytest.mark.parametrize("piece", range(count_examples(PIECES)))
 def test_formatting_keeps_identities(piece: int) -> None:
     queries = {sql for statements in CORPUS.values() for sql in list_accepted(statements)}
     assert len(queries) > 9000
