@@ -43,12 +43,6 @@ def count_processes(items: int) -> int:
     return max(1, min(len(os.sched_getaffinity(0)), items // _FEWEST_IN_SHARE, _MOST_PROCESSES))
 
 
-def split_items(items: Sequence[_Item], processes: int) -> list[Sequence[_Item]]:
-    """A share for each process, one after the other; none where there are no items."""
-    size = -(-len(items) // processes) or 1
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
 def map_ahead(
     items: Sequence[_Item],
     processes: int,
@@ -57,7 +51,8 @@ def map_ahead(
     load: Callable[[bytes], None],
 ) -> list[_Result]:
     """What comes of each item; forks learn of shares of them first, and what they learned is loaded before."""
-    shares = split_items(items, processes)
+    size = -(-len(items) // processes) or 1
+    shares = [items[start : start + size] for start in range(0, len(items), size)]
     results = []
     with start_forks([lambda share=share: learn(share) for share in shares[1:]]) as forks:  # type: ignore[misc]
         for share, fork in zip(shares, [None, *forks], strict=bool(shares)):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqb.cache.files import stamp_code
-from sqb.cache.forks import count_processes, split_items, start_forks
 from sqb.docs_site.pages.environments import render_environments
 from sqb.docs_site.pages.frame import Site, build_site
 from sqb.docs_site.pages.node import render_node
@@ -47,31 +46,17 @@ def _write_pages(site: Site, folder: Path) -> int:
     for path, text in iter_shared_files(site):
         _write(folder / path, text)
         keys[path] = ""
-    pages = list(iter_single_pages(site))
-    sizes = {page.path: _find_size(folder / page.path) for page in pages}
-    sizes |= _write_single_pages([p for p in pages if known.get(p.path) != f"{p.key}:{sizes[p.path]}"], folder)
-    keys |= {page.path: f"{page.key}:{sizes[page.path]}" for page in pages}
+    for page in iter_single_pages(site):
+        size = _find_size(folder / page.path)
+        if known.get(page.path) != f"{page.key}:{size}":
+            text = page.render()
+            size = len(text)
+            _write(folder / page.path, text)
+        keys[page.path] = f"{page.key}:{size}"
     for path in known.keys() - keys.keys():
         (folder / path).unlink(missing_ok=True)
     _write_keys(folder, keys)
     return sum(path.endswith(".html") for path in keys)
-
-
-def _write_single_pages(pages: Sequence[SinglePage], folder: Path) -> dict[str, int]:
-    """Write pages, in several processes where there are many; how large each one is."""
-
-    def write(share: Sequence[SinglePage]) -> dict[str, int]:
-        texts = ((page.path, page.render()) for page in share)
-        return {path: _write(folder / path, text) for path, text in texts}
-
-    own, *others = split_items(pages, count_processes(len(pages))) or [()]
-    with start_forks([lambda share=share: json.dumps(write(share)).encode() for share in others]) as forks:  # type: ignore[misc]
-        sizes = write(own)
-        for share, fork in zip(others, forks, strict=True):
-            # A fork that could not write its share says nothing: this process finds out why.
-            answers = fork.read_answers()
-            sizes |= json.loads(answers) if answers else write(share)
-    return sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,11 +196,11 @@ def _find_size(path: Path) -> int:
         return -1
 
 
-def _write(path: Path, content: bytes) -> int:
-    """Write a file, unless it is the same: then a server need not send it again. How large it is."""
+def _write(path: Path, content: bytes) -> None:
+    """Write a file, unless it is the same: then a server need not send it again."""
     try:
         if path.read_bytes() == content:
-            return len(content)
+            return
     except OSError:
         path.parent.mkdir(parents=True, exist_ok=True)
-    return path.write_bytes(content)
+    path.write_bytes(content)

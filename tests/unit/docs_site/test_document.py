@@ -258,25 +258,6 @@ def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path
     assert page.stat().st_mtime_ns >= before
 
 
-def test_several_processes_write_what_one_would(
-    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(write, "count_processes", lambda _: 3)
-    count = write_site(document, tmp_path / "site")
-    files = dict(iter_files(document))
-    assert count == sum(path.endswith(".html") for path in files)
-    assert all((tmp_path / "site" / path).read_bytes() == text for path, text in files.items())
-    rendered: list[str] = []
-    monkeypatch.setattr(write, "render_node", lambda site, name: rendered.append(name) or render_node(site, name))
-    assert write_site(document, tmp_path / "site") == count and not rendered
-    # What one of them cannot write is an error of the command.
-    last = [path for path in files if path.startswith("nodes/")][-1]
-    (tmp_path / "other" / last).mkdir(parents=True)
-    (tmp_path / "other" / MARK).write_text("")
-    with pytest.raises(CallError, match=re.escape(str(tmp_path / "other" / last))):
-        write_site(document, tmp_path / "other")
-
-
 def test_only_pages_of_what_changed_are_made_again(
     document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
