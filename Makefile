@@ -27,8 +27,8 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 test: ready ## Run the whole test suite, and list the 20 slowest tests
 	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder --durations=20
 
-test-fast: venv ## Run the tests that start no Spark, about a minute, properties with a tenth of their examples
-	SQB_FAST_TESTS=1 .venv/bin/python -m pytest tests/unit -q -n 2 --dist worksteal
+test-fast: venv ## Run the tests that start no Spark, about a minute, properties with a tenth of their examples, without the SBOM
+	SQB_FAST_TESTS=1 .venv/bin/python -m pytest tests/unit -q -n 3 --dist worksteal --deselect tests/unit/test_licenses.py::test_sbom
 
 ends: venv ## Test with the lowest and the highest versions that pyproject.toml allows (half an hour and 2 GB; ENDS=lowest for one)
 	.venv/bin/python scripts/version_ends.py $(ENDS)
