@@ -159,7 +159,9 @@ MUTANTS = (
         'return _find_name_obstacle(block.sources[1], place) or "outer"',
         'return _find_name_obstacle(block.sources[1], place) or "linear"',
     ),
-    Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
+    Mutant(
+        "outer", "USING compared wrongly", "operators/joins.py", '"{left} = {right}" for', '"{left} <> {right}" for'
+    ),
     Mutant(
         "groups", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
     ),
