@@ -110,8 +110,10 @@ class SparkEngine:
     def expand(self, change: DataFrame) -> DataFrame:
         times = F.col(MULTIPLICITY)
         copies = F.array_repeat(F.signum(times).cast("bigint"), F.abs(times).cast("int"))
-        rows = [F.col(quote(c)) for c in change.columns[:-1]]
-        return self._note(change.select(*rows, F.explode(copies).alias(MULTIPLICITY)), self.get_size(change))
+        # By position: two columns may have one name.
+        names = [f"c{i}" for i in range(len(change.columns) - 1)]
+        expanded = change.toDF(*names, MULTIPLICITY).select(*names, F.explode(copies)).toDF(*change.columns)
+        return self._note(expanded, self.get_size(change))
 
     def list_rows(self, frames: Sequence[DataFrame], like: DataFrame) -> DataFrame:
         rows = union_all([_cast(frame, like) for frame in frames]).drop(MULTIPLICITY)

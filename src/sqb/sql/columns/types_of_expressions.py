@@ -174,7 +174,7 @@ class ExpressionTyper:
         return _get_single_type(value, relation)
 
     def _type_call(self, call: Call, scope: Scope) -> Type:
-        types = [self.type(argument, scope) for argument in call.arguments]
+        types = self.type_arguments(call, scope)
         problem = self.signatures.find_problem(call)
         if problem is not None:
             self.problems.append(problem)
@@ -186,6 +186,10 @@ class ExpressionTyper:
         except Misfit as misfit:
             self.report("wrong type", misfit.message, *find_place(call), misfit.hint)
             return m.UNKNOWN
+
+    def type_arguments(self, call: Call, scope: Scope) -> list[Type]:
+        """The types of what a call is given."""
+        return [self.type(argument, scope) for argument in call.arguments]
 
     def _type_conversion(self, conversion: Conversion, scope: Scope) -> Type:
         source = self.type(conversion.value, scope)

@@ -32,6 +32,26 @@ TABLES = {"f": {"id": "int", "k": "int", "x": "double", "n": "bigint", "d": "dec
             None,
         ),
         ("SELECT max(s) AS m FROM (SELECT k, sum(n) AS s FROM raw.f GROUP BY k) GROUP BY s", None),
+        # Types of expressions, as they follow from those of columns.
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(CASE WHEN k > 1 THEN x ELSE 0 END) AS s FROM raw.f GROUP BY k)"
+            " GROUP BY s",
+            "sum(CASE WHEN k > 1 THEN x ELSE 0 END) adds up values of type double",
+        ),
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(CAST(x AS INT) + 1) AS s FROM raw.f GROUP BY k) GROUP BY s",
+            None,
+        ),
+        (
+            "SELECT max(s) AS m FROM (SELECT y, sum(y) AS s FROM (SELECT k, max(x) AS y FROM raw.f GROUP BY k)"
+            " GROUP BY ROLLUP (y)) GROUP BY s",
+            "sum(y) adds up values of type double",
+        ),
+        (
+            "SELECT max(s) AS m FROM (SELECT k, sum(x * 2) OVER (PARTITION BY k) AS s FROM raw.f) GROUP BY s",
+            "sum(x * 2) adds up values of type double",
+        ),
+        ("SELECT max(s) AS m FROM (SELECT k, sum(n * 2) OVER (PARTITION BY k) AS s FROM raw.f) GROUP BY s", None),
         ("SELECT max(s) AS m FROM (SELECT k, sum(d) AS s FROM raw.f GROUP BY k) GROUP BY s", None),
     ],
 )

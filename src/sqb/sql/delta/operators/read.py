@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
-from sqb.sql.delta.operators.column_types import SourceTypes, adds_up_exactly, find_type
+from sqb.sql.delta.operators.column_types import ArgumentTypes, adds_up_exactly
 from sqb.sql.delta.operators.joins import BlockSources, KnownColumns
 from sqb.sql.delta.operators.links import ColumnOrigins, read_links
 from sqb.sql.delta.operators.model import (
@@ -70,7 +70,7 @@ def read_operators(
     """The operators of a query; raises `NotProven` when its structure is not understood."""
     query = read_skeleton(text)
     paired = check_skeleton(text, query, tree)
-    reader = _Reader(text, paired, sources, schemas)
+    reader = _Reader(text, paired, sources, schemas, ArgumentTypes(text, tree, schemas))
     root = reader.read_query(query, {})
     # The root is the last one: a CTE that is read as it is may stand before others.
     if root != len(reader.operators) - 1:
@@ -79,8 +79,16 @@ def read_operators(
 
 
 class _Reader:
-    def __init__(self, text: str, paired: Paired, sources: ColumnSources, schemas: Sequence[Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        text: str,
+        paired: Paired,
+        sources: ColumnSources,
+        schemas: Sequence[Mapping[str, str]],
+        arguments: ArgumentTypes,
+    ) -> None:
         self.text, self.paired, self.sources, self.schemas = text, paired, sources, schemas
+        self.arguments = arguments
         self.operators: list[Operator] = []
         self._tables: dict[int, int] = {}
         # The names of the columns of operators, as far as they are known, and of those that tell their rows apart.
@@ -242,7 +250,7 @@ class _Reader:
         sources = BlockSources(
             self.text, inner, self.paired.selects[inner.span], tuple(places), self._known, self.sources
         )
-        self._refuse_unrepeatable_subquery(inner, sources)
+        self._refuse_unrepeatable_subquery(inner)
         joins = tuple(self._read_inner_join(inner, sources, i) for i in range(len(inner.sources)))
         nested = []
         for position, deeper in enumerate(inner.subqueries):
@@ -273,20 +281,22 @@ class _Reader:
             raise NotProven("a derived table that reads columns of the query around it", source.span.start)
         return self._read_source(source, "correlated", number, ctes)
 
-    def _refuse_unrepeatable_subquery(self, block: Block, sources: BlockSources) -> None:
+    def _refuse_unrepeatable_subquery(self, block: Block) -> None:
         """A correlated subquery is evaluated again with the rows around it."""
-        types = sources.list_types()
         if has_window(self.text, block) or set(block.others) - _HARMLESS:
             raise NotProven("a window function in a correlated subquery", block.span.start)
         for span in block.result_spans:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
-                tokens = tokens_within(self.text, call)
-                name = tokens[0].text.lower()
+                name = tokens_within(self.text, call)[0].text.lower()
                 if name not in _REPEATABLE | _SUMS:
                     raise NotProven(f"{name}() in a part that is read again", call.start)
-                kind = find_type(_cut_argument(self.text, tokens)[0], types) if name in _SUMS else ""
-                if kind and not adds_up_exactly(name, kind):
-                    raise NotProven(f"{call.cut(self.text)} adds up values of type {kind}", call.start)
+                if name in _SUMS and (fraction := self._find_fraction(call.cut(self.text), call.start)):
+                    raise NotProven(fraction, call.start)
+
+    def _find_fraction(self, call: str, start: int) -> str:
+        """Why a sum may come out differently in another order of rows; "" where it does not, or only Spark can tell."""
+        kind = self.arguments.find(start)
+        return f"{call} adds up values of type {kind}" if kind and not adds_up_exactly(call, kind) else ""
 
     # --- what a block makes of its rows -------------------------------------------------------------------------------
 
@@ -303,33 +313,33 @@ class _Reader:
         select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, (), has_star)
         if unknown := set(block.others) - _HARMLESS - {"WINDOW"}:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
-        select = self._read_repeatability(block, select, sources.list_types())
+        select = self._read_repeatability(block, select)
         if is_aggregating(self.text, block):
             columns = sources.list_all_columns()
             select = self._read_grouping(block, node, select, frozenset(columns) if columns is not None else None)
         windows = tuple(list_windows(self.text, block.result_spans, block.subqueries, block.windows))
         return self._read_windows(block, node, select, windows, sources.places) if windows else select
 
-    def _read_repeatability(self, block: Block, select: Select, types: Sequence[SourceTypes]) -> Select:
+    def _read_repeatability(self, block: Block, select: Select) -> Select:
         """What of a block may come out differently when it is evaluated again.
 
-        Of sums of fractions only those are known whose columns certainly are those of a table: of others, Spark tells
-        the type when it runs.
+        Of sums of fractions only those are known whose types follow from those of tables: of others, Spark tells the
+        type when it runs.
         """
         summed: list[SummedCall] = []
+        fractions: list[str] = []
         for span in block.result_spans:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
                 tokens = tokens_within(self.text, call)
                 name = tokens[0].text.lower()
                 if name in _SUMS:
                     summed.append(SummedCall(call.cut(self.text), *_cut_argument(self.text, tokens)))
+                    fractions.append(self._find_fraction(call.cut(self.text), call.start))
                 elif name not in _REPEATABLE:
                     select = replace(
                         select, unrepeatable=f"{name}() {_explain_order(name)}", unrepeatable_at=call.start
                     )
-        if not select.unrepeatable and (fraction := _find_sum_of_fractions(summed, types)):
-            select = replace(select, unrepeatable=fraction, unrepeatable_at=block.span.start)
-        return replace(select, summed=tuple(dict.fromkeys(summed)))
+        return replace(_note_fraction(select, block, fractions), summed=tuple(dict.fromkeys(summed)))
 
     def _read_grouping(self, block: Block, node: exp.Select, select: Select, columns: frozenset[str] | None) -> Select:
         by_sets = block.group_style == "sets"
@@ -371,7 +381,10 @@ class _Reader:
         for window in windows:
             if why := self._find_unrepeatable_window(block, select, window, places):
                 select = replace(select, unrepeatable=why, unrepeatable_at=block.span.start)
-        return replace(select, summed=tuple(dict.fromkeys([*select.summed, *self._list_window_sums(block)])))
+        sums = self._list_window_sums(block)
+        fractions = [self._find_fraction(summed.call, start) for start, summed in sums.items()]
+        summed = tuple(dict.fromkeys([*select.summed, *sums.values()]))
+        return replace(_note_fraction(select, block, fractions), summed=summed)
 
     def _find_unrepeatable_window(
         self, block: Block, select: Select, window: WindowCall, places: Sequence[Place]
@@ -382,16 +395,17 @@ class _Reader:
         known = window.function in BY_RANK | _REPEATABLE | _SUMS or depends_on_ties(window)
         return "" if known else f"{window.function}() {_explain_order(window.function)}"
 
-    def _list_window_sums(self, block: Block) -> list[SummedCall]:
-        """Sums and averages, over windows too, and what they add up: its type tells whether it can be done again."""
-        sums = []
+    def _list_window_sums(self, block: Block) -> dict[int, SummedCall]:
+        """Sums and averages, over windows too, by where they begin, and what they add up: its type tells whether it
+        can be done again."""
+        sums = {}
         for span in block.result_spans:
             tokens = tokens_within(self.text, span)
             for index, token in enumerate(tokens[:-1]):
                 is_call = token.kind == "word" and tokens[index + 1].text == "(" and token.text.lower() in _SUMS
                 if is_call and not any(query.span.start <= token.start < query.span.end for query in block.subqueries):
                     argument, start = _cut_argument(self.text, tokens[index:])
-                    sums.append(SummedCall(f"{token.text}({argument})", argument, start))
+                    sums[token.start] = SummedCall(f"{token.text}({argument})", argument, start)
         return sums
 
     def _is_total_order(self, block: Block, select: Select, window: WindowCall, places: Sequence[Place]) -> bool:
@@ -407,20 +421,19 @@ class _Reader:
         return unique <= names
 
 
+def _note_fraction(select: Select, block: Block, fractions: Iterable[str]) -> Select:
+    """A block whose sums may come out differently, for the first reason that there is, if nothing else of it does."""
+    why = next(filter(None, fractions), "")
+    if not why or select.unrepeatable:
+        return select
+    return replace(select, unrepeatable=why, unrepeatable_at=block.span.start)
+
+
 def _explain_order(name: str) -> str:
     """Why an aggregate may give another value for the same rows."""
     if name in ORDERED_AGGREGATES:
         return "depends on the order of rows"
     return "adds up fractions" if name.startswith(_FRACTIONS) else "may give another value for the same rows"
-
-
-def _find_sum_of_fractions(summed: Sequence[SummedCall], types: Sequence[SourceTypes]) -> str:
-    """The first call that adds up fractions: added up in another order, they come out differently; "" for none."""
-    for call in summed:
-        kind = find_type(call.argument, types)
-        if kind and not adds_up_exactly(call.call, kind):
-            return f"{call.call} adds up values of type {kind}"
-    return ""
 
 
 def _list_partitionings(windows: Sequence[WindowCall]) -> tuple[tuple[str, ...], ...]:
