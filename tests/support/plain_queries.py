@@ -95,7 +95,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT k AS x0, f.n AS x1, a.s AS x2, b.s AS x3 FROM raw.f AS f RIGHT JOIN raw.a AS a USING (k)"
         " RIGHT JOIN raw.b AS b USING (k)",
         # A value that the first source does not have.
-        "SELECT k AS x0, a.s AS x1, b.s AS x2 FROM (SELECT k, n FROM raw.f AS q WHERE k > 3) AS f"
+        "SELECT k AS x0, a.s AS x1, b.s AS x2 FROM (SELECT k, n FROM raw.f AS q WHERE k > 5) AS f"
         " FULL JOIN raw.a AS a USING (k) FULL JOIN raw.b AS b USING (k)",
     ),
     "value": (
