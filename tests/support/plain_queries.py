@@ -117,6 +117,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k) AS x1 FROM raw.f AS f",
         "SELECT f.k AS x0, f.g AS x1 FROM raw.f AS f WHERE NOT EXISTS (SELECT 1 FROM raw.a AS a LEFT JOIN raw.b AS b"
         " ON a.k = b.k WHERE a.k = f.k AND b.k IS NULL)",
+        "SELECT f.k AS x0, f.g AS x1 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a LEFT JOIN raw.b AS b"
+        " ON a.k = b.k WHERE a.k = f.k AND b.k IS NULL)",
         "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k AND NOT EXISTS (SELECT 1 FROM raw.b AS b"
         " WHERE b.k = a.g)) AS x1 FROM raw.f AS f",
         "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n >= (SELECT sum(a.k) FROM raw.a AS a WHERE a.g = f.g)",
