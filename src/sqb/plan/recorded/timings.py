@@ -17,8 +17,8 @@ Run = Literal["full", "incremental"]
 _TRIED_AGAIN_AFTER, _TRIED_AGAIN_LATE = 5, 50
 _FAR_LONGER = 1.5
 # The first build of a model is often the first work of a Spark that was just started, and takes longer than any later
-# rebuild. A refresh that takes more than this share of it has not won yet.
-_SHARE_OF_A_FIRST_BUILD = 0.4
+# rebuild. A refresh that takes more than a share of it has not won yet; it may take more if it is less work.
+_SHARE_OF_A_FIRST_BUILD, _SHARE_WITH_LESS_WORK = 0.4, 0.6
 # Of each sort so many runs are kept, and the quickest counts: what else a machine does only ever makes them slower.
 _RUNS_KEPT = 3
 # Shorter differences, and times of fewer rows, are noise.
@@ -68,10 +68,11 @@ class ExpectedTimes:
     def is_rebuild_faster(self) -> bool:
         return self.refresh > _AT_MOST * self.rebuild and self.refresh - self.rebuild > _SECONDS_THAT_MATTER
 
-    @property
-    def may_rebuild_be_faster(self) -> bool:
-        """Whether a second rebuild is worth its time, to know what it takes."""
-        return self.is_first_build and self.refresh > _SHARE_OF_A_FIRST_BUILD * self.rebuild
+    def may_rebuild_be_faster(self, is_less_work: bool) -> bool:
+        """Whether a second rebuild is worth its time, to know what it takes; by the estimate a refresh may be less
+        work."""
+        share = _SHARE_WITH_LESS_WORK if is_less_work else _SHARE_OF_A_FIRST_BUILD
+        return self.is_first_build and self.refresh > share * self.rebuild
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,8 +199,8 @@ def _explain_times(expected: ExpectedTimes, refresh: Refresh) -> str | None:
     times = f"a refresh takes about {expected.refresh:.1f} s"
     if expected.is_rebuild_faster:
         return f"by the last runs {times}, a rebuild {expected.rebuild:.1f} s"
-    is_more_work = refresh.way == "operators" and refresh.estimate is not None and not _is_less_work(refresh.estimate)
-    if is_more_work and expected.may_rebuild_be_faster:
+    is_less_work = refresh.way != "operators" or refresh.estimate is None or _is_less_work(refresh.estimate)
+    if expected.may_rebuild_be_faster(is_less_work):
         return f"{times}, and only the first build tells what a rebuild takes: {expected.rebuild:.1f} s"
     return None
 

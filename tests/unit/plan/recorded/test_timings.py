@@ -74,12 +74,15 @@ def test_what_a_rebuild_took_is_never_forgotten() -> None:
 def test_a_first_build_alone_does_not_tell_what_a_rebuild_takes() -> None:
     first = record_timing("", "full", 10, MANY)
     slow = predict_times(record_timing(first, "incremental", 5, 5_000), 5_000, MANY)
-    assert slow is not None and slow.may_rebuild_be_faster and not slow.is_rebuild_faster
+    assert slow is not None and slow.may_rebuild_be_faster(False) and not slow.is_rebuild_faster
     quick = predict_times(record_timing(first, "incremental", 3, 5_000), 5_000, MANY)
-    assert quick is not None and not quick.may_rebuild_be_faster
+    assert quick is not None and not quick.may_rebuild_be_faster(False)
+    assert not slow.may_rebuild_be_faster(True)
+    slower = predict_times(record_timing(first, "incremental", 7, 5_000), 5_000, MANY)
+    assert slower is not None and slower.may_rebuild_be_faster(True) and not slower.is_rebuild_faster
     again = record_timing(record_timing(first, "incremental", 5, 5_000), "full", 9, MANY)
     known = predict_times(again, 5_000, MANY)
-    assert known is not None and not known.may_rebuild_be_faster and not known.is_rebuild_faster
+    assert known is not None and not known.may_rebuild_be_faster(False) and not known.is_rebuild_faster
 
 
 def test_times_of_few_rows_are_noise_and_so_are_short_differences() -> None:
