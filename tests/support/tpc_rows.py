@@ -13,7 +13,7 @@ from sqb.names import quote
 from support.sandbox import PROJECT_FILE, Sandbox
 from support.tpc import BENCHMARKS, TpcQuery, read_queries, read_schemas
 
-# Changes are followed however small the tables are, and files are rewritten one by one.
+# Changes are followed however small the tables are and whatever it costs, and files are rewritten one by one.
 _PROJECT = 'name = "tpc"\n[incremental]\nmin_rows = 0\nmax_share = 100.0\nsmall_rows = 0\n'
 
 
@@ -74,7 +74,7 @@ class TpcWorld:
             self.sandbox.sql(f"CREATE TABLE raw.{table} ({columns}) TBLPROPERTIES ('format-version' = '2', {modes})")
             self.sandbox.sql(f"INSERT INTO raw.{table} SELECT * FROM parquet.`{rows / table}.parquet`")
         for query in self.queries:
-            self.sandbox.write(f"models/m/{query.name}.sql", f"-- @kind: table\n{query.sql}\n")
+            self.sandbox.write(f"models/m/{query.name}.sql", f"-- @kind: table\n-- @refresh: incremental\n{query.sql}\n")
 
     def change(self, table: str, how: str) -> None:
         """Insert, update or delete some rows of a table."""
