@@ -52,6 +52,14 @@ PLAIN: dict[str, tuple[str, ...]] = {
         " WHERE f2.g = f.k AND e.k = f2.k)",
         "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n IN (SELECT e.n FROM raw.e AS e WHERE e.k = f.k)"
         " OR f.g NOT IN (SELECT a.g FROM raw.a AS a WHERE a.k = f.g)",
+        # By way of a third column that both equal.
+        "SELECT f.k AS x0, a.n AS x1, e.n AS x2 FROM raw.f AS f JOIN (SELECT k, g, n FROM raw.e) AS a ON a.k = f.k"
+        " JOIN raw.e AS e ON e.k = a.k WHERE f.n > 0",
+        "SELECT f.k AS x0, count(*) AS x1 FROM raw.f AS f JOIN raw.a AS a ON a.k = f.k WHERE EXISTS"
+        " (SELECT 1 FROM raw.e AS e WHERE e.g = f.k AND e.n <> f.n) AND NOT EXISTS"
+        " (SELECT 1 FROM raw.b AS b WHERE b.k = f.k AND b.n > f.n) GROUP BY f.k",
+        "SELECT f.k AS x0, a.g AS x1, e.n AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.k = f.k LEFT JOIN raw.e AS e"
+        " ON e.k = f.k AND e.n > 0 WHERE f.n > 0",
     ),
     "outer": (
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",

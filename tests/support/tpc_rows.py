@@ -74,7 +74,9 @@ class TpcWorld:
             self.sandbox.sql(f"CREATE TABLE raw.{table} ({columns}) TBLPROPERTIES ('format-version' = '2', {modes})")
             self.sandbox.sql(f"INSERT INTO raw.{table} SELECT * FROM parquet.`{rows / table}.parquet`")
         for query in self.queries:
-            self.sandbox.write(f"models/m/{query.name}.sql", f"-- @kind: table\n-- @refresh: incremental\n{query.sql}\n")
+            self.sandbox.write(
+                f"models/m/{query.name}.sql", f"-- @kind: table\n-- @refresh: incremental\n{query.sql}\n"
+            )
 
     def change(self, table: str, how: str) -> None:
         """Insert, update or delete some rows of a table."""

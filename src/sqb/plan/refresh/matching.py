@@ -16,7 +16,7 @@ _LARGE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class JoinedTable:
-    """A large table that is joined by a column to a column of a table that changed."""
+    """A large table that is joined by a column to a column of a table that changed, or itself changed."""
 
     table: TableChange
     column: str
@@ -35,13 +35,13 @@ def list_joined_tables(case: RefreshCase, tables: tuple[TableChange, ...]) -> li
     if facts is None or facts.tree is None:
         return []
     by_slot = {table.index: table for table in tables}
+    links = [link for o in facts.tree.operators if o.block is not None for link in o.block.links]
     joined = {}
-    for operator in facts.tree.operators:
-        for link in operator.block.links if operator.block is not None else ():
-            table, changed = by_slot.get(link.origin[0]), by_slot.get(link.by_origin[0])
-            if table is None or changed is None or not changed.is_changed or changed.late_by:
-                continue
-            if (table.rows or 0) >= _LARGE:
-                one = JoinedTable(table, link.origin[1], changed, link.by_origin[1])
-                joined[one.key] = one
+    for origin, by in (pair for link in links for pair in ((link.origin, link.by_origin), (link.origin, link.origin))):
+        table, changed = by_slot.get(origin[0]), by_slot.get(by[0])
+        if table is None or changed is None or not changed.is_changed or changed.late_by:
+            continue
+        if (table.rows or 0) >= _LARGE:
+            one = JoinedTable(table, origin[1], changed, by[1])
+            joined[one.key] = one
     return list(joined.values())

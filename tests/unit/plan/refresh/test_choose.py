@@ -270,17 +270,17 @@ def explained(refresh_work: float, rebuild_work: float, timings: str = "") -> bo
 
 
 def test_a_first_refresh_is_weighed_by_its_work_and_by_what_rebuilds_took() -> None:
-    assert not explained(12e6, 15e6)
-    assert explained(14e6, 15e6)
+    assert not explained(24e6, 30e6)
+    assert explained(28e6, 30e6)
     # About 1.2 s: a rebuild that takes no longer is taken; one that takes much longer speaks for trying a refresh.
-    assert explained(12e6, 15e6, record_timing("", "full", 1.2, 10**7))
-    assert not explained(12e6, 15e6, record_timing("", "full", 1.5, 10**7))
+    assert explained(24e6, 30e6, record_timing("", "full", 1.2, 10**7))
+    assert not explained(24e6, 30e6, record_timing("", "full", 1.5, 10**7))
     # Of more work only a second rebuild tells: the first build may have been the first work of a new Spark.
-    assert explained(14e6, 10e6, record_timing("", "full", 3, 10**7))
-    assert explained(14e6, 10e6, record_timing(record_timing("", "full", 9, 10**7), "full", 2, 10**7))
-    assert not explained(14e6, 10e6, record_timing(record_timing("", "full", 9, 10**7), "full", 3, 10**7))
+    assert explained(28e6, 20e6, record_timing("", "full", 3, 10**7))
+    assert explained(28e6, 20e6, record_timing(record_timing("", "full", 9, 10**7), "full", 2, 10**7))
+    assert not explained(28e6, 20e6, record_timing(record_timing("", "full", 9, 10**7), "full", 3, 10**7))
     # Once both were run, their times decide, and not an estimate.
     both = record_timing(record_timing("", "full", 1.2, 10**7), "incremental", 1.0, 5_000)
-    assert not explained(14e6, 10e6, both)
+    assert not explained(28e6, 20e6, both)
     # The time of a refresh alone says nothing of a rebuild.
-    assert explained(14e6, 10e6, record_timing("", "incremental", 1.0, 5_000))
+    assert explained(28e6, 20e6, record_timing("", "incremental", 1.0, 5_000))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqb.plan.refresh.cost import CostEstimate, Sizes
 from sqb.plan.refresh.describe_operators import find_advice, list_operator_lines
 from sqb.plan.refresh.states import list_additive_operators
@@ -49,6 +51,29 @@ def test_what_is_evaluated_before_and_after_is_joined_twice_as_well() -> None:
     # At the top the keys that are touched are few, and restrict what is joined and grouped.
     groups = estimate(STAR, {0: 50}, False)
     assert groups.refresh_work == groups.refresh
+
+
+def test_of_a_table_that_touches_others_only_what_is_like_its_changes_is_read() -> None:
+    """Both by the ranges of the column that is compared: of the other table, and of the changed one itself."""
+    sql = "SELECT d.year FROM raw.d AS d WHERE EXISTS (SELECT 1 FROM raw.f AS f WHERE f.dk = d.dk AND f.x > d.year)"
+    facts = facts_of(sql, TABLES)[1]
+    assert facts.tree is not None
+    changed, fact, day = {1: 5}, (1, "dk"), (0, "dk")
+    sizes = Sizes({0: 1_000, 1: 1_000_000}, changed, changed, 10, matching={(day, fact): 40, (fact, fact): 20_000})
+    bounded = CostEstimate(facts.tree, propose(facts.tree, frozenset({1})), sizes)
+    assert bounded.refresh == 5 + 2 * (40 + 20_000)
+    whole = CostEstimate(facts.tree, bounded.proposal, replace(sizes, matching={}))
+    assert whole.refresh == 5 + 2 * 1_001_000 and bounded.refresh_work < whole.refresh_work / 20
+
+
+def test_every_relation_that_a_statement_reads_takes_time_to_plan() -> None:
+    joined = "SELECT f.x FROM raw.f AS f JOIN raw.d AS d ON f.dk = d.dk JOIN raw.d AS e ON e.year = d.year"
+    facts = facts_of(joined, TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset({0}))
+    cost = CostEstimate(facts.tree, proposal, Sizes({0: 0, 1: 0, 2: 0}, {0: 0}, {0: 0}, step=1_000))
+    # One term of three relations, and a rebuild that reads as many.
+    assert (cost.refresh_work, cost.rebuild_work) == (1_000 * (14 + 3 * 1.6), 1_000 * (4 + 3 * 1.6))
 
 
 def test_operators_above_figures_read_those() -> None:

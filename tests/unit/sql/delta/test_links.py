@@ -37,6 +37,40 @@ LINKS = [
     ("SELECT f.n FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b LEFT JOIN raw.a AS a ON a.k = f.k"
      " WHERE b.k > f.g)", set()),
     ("SELECT f.n FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = f.k OR b.k = f.g)", set()),
+    # By way of a third column that both equal, in another source or around two subqueries.
+    (
+        "SELECT f.n FROM raw.f AS f JOIN raw.a AS a ON a.k = f.k JOIN raw.b AS b ON b.k = a.k",
+        {f"{one} by {other}" for one in ("f.k", "a.k", "b.k") for other in ("f.k", "a.k", "b.k") if one != other},
+    ),
+    (
+        "SELECT f.n FROM raw.f AS f JOIN raw.b AS b ON b.k = f.k"
+        " WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.g = f.k)",
+        {
+            "f.k by b.k", "b.k by f.k", "a.g by f.k", "a.g by b.k",
+            "f.k by a.g where matched", "b.k by a.g where matched",
+        },
+    ),
+    (
+        "SELECT f.n FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k LEFT JOIN raw.b AS b ON b.k = f.k",
+        {
+            "a.g by f.k", "b.k by f.k", "f.k by a.g where matched", "f.k by b.k where matched",
+            "a.g by b.k where matched", "b.k by a.g where matched",
+        },
+    ),
+    # Not by way of another column of the same source, nor of a row that may not be there.
+    (
+        "SELECT f.n FROM raw.f AS f JOIN raw.a AS a ON a.k = f.k JOIN raw.b AS b ON b.k = a.g",
+        {"f.k by a.k", "a.k by f.k", "a.g by b.k", "b.k by a.g"},
+    ),
+    (
+        "SELECT f.n FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k LEFT JOIN raw.b AS b ON b.k = a.g",
+        {"a.g by f.k", "f.k by a.g where matched"},
+    ),
+    (
+        "WITH q AS (SELECT k FROM raw.f), p AS (SELECT x.k AS y, z.k AS z FROM q AS x JOIN q AS z ON x.k < z.k)"
+        " SELECT p.y FROM p JOIN raw.a AS a ON a.k = p.y JOIN raw.b AS b ON b.k = p.z",
+        {"f.k by a.k", "a.k by f.k", "f.k by b.k", "b.k by f.k"},
+    ),
     # By way of queries that only hand columns on.
     (
         "WITH q AS (SELECT *, n + 1 AS m FROM raw.f WHERE n > 1), p AS (SELECT g AS z FROM raw.a)"

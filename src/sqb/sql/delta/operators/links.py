@@ -7,7 +7,7 @@ A link leads from a column of a table to a column of another table, by way of qu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -30,6 +30,8 @@ Origins = Mapping[str, Origin]
 # A place of a block, a column that is read there, and what it hands on.
 _End = tuple[int, str, Origin]
 _NAMED: Origins = {}
+# A link, and the column of the other source.
+_Pair = tuple[Link, str]
 
 
 class ColumnOrigins:
@@ -123,14 +125,34 @@ def read_links(
         return ()
     inner = {number for number, join in enumerate(joins) if join in _INNER}
     find = origins.find_column
-    links: list[Link] = []
+    links: list[_Pair] = []
     for number, condition in _list_conditions(block, nodes[block.span]):
         for one, other in _iter_equal_columns(condition, lambda node: find(block, node)):
             if pair := _compare(one, other, places, origins):
                 links += _link(*pair, number, inner)
     for number, query in enumerate(block.subqueries):
         links += _link_correlated(block, query, number, nodes, places, origins, inner)
-    return tuple(dict.fromkeys(links))
+    return tuple(dict.fromkeys(link for link, _ in _follow_pairs(links)))
+
+
+def _follow_pairs(pairs: Iterable[_Pair]) -> list[_Pair]:
+    """Links, and those that follow from two of them: what equals a column that equals a third one equals that too.
+
+    The link that is gone on from holds for every row: what is only asked of a row that is there tells of no other.
+    """
+    known = dict.fromkeys(pairs)
+    steps = [pair for pair in known if not pair[0].only_matched]
+    waiting = list(known)
+    while waiting:
+        link, by_column = waiting.pop()
+        for step, through in steps:
+            if (step.by, through) != (link.source, link.column) or step.source == link.by:
+                continue
+            further = Link(step.source, step.column, step.origin, link.by, link.by_origin, link.only_matched)
+            if (further, by_column) not in known:
+                known[further, by_column] = None
+                waiting.append((further, by_column))
+    return list(known)
 
 
 def _compare(
@@ -143,14 +165,14 @@ def _compare(
     return (*one, own), (*other, others)
 
 
-def _link(one: _End, other: _End, number: int | None, inner: set[int]) -> Iterator[Link]:
+def _link(one: _End, other: _End, number: int | None, inner: set[int]) -> Iterator[_Pair]:
     """Both directions of an equality, as far as they hold; `number` is the one-sided join that asks for it."""
-    for (source, column, own), (by, _, origin) in ((one, other), (other, one)):
+    for (source, column, own), (by, by_column, origin) in ((one, other), (other, one)):
         if by in inner and source in ({number} if number is not None else inner):
-            yield Link(source, column, own, by, origin)
+            yield Link(source, column, own, by, origin), by_column
         elif number is not None and by == number and source in inner:
             # What a one-sided join finds no row for stays: this holds only of rows that it finds one for.
-            yield Link(source, column, own, by, origin, only_matched=True)
+            yield Link(source, column, own, by, origin, only_matched=True), by_column
 
 
 def _link_correlated(
@@ -161,7 +183,7 @@ def _link_correlated(
     places: Sequence[Place],
     origins: ColumnOrigins,
     inner: set[int],
-) -> Iterator[Link]:
+) -> Iterator[_Pair]:
     """The links between a block and a subquery that compares columns of both in its conditions."""
     body = query.body
     own = [i for i, place in enumerate(places) if place.role == "correlated" and place.number == number]
@@ -183,8 +205,8 @@ def _link_correlated(
             pair = _compare(one, other, places, origins) if (one[0] in own) != (other[0] in own) else None
             if pair is not None:
                 (within, column, origin), (around, outer, by) = pair if one[0] in own else pair[::-1]
-                yield Link(within, column, origin, around, by)
-                yield Link(around, outer, by, within, origin, only_matched=True)
+                yield Link(within, column, origin, around, by), outer
+                yield Link(around, outer, by, within, origin, only_matched=True), column
 
 
 def _list_conditions(block: Block, node: exp.Select) -> list[tuple[int | None, exp.Expr | None]]:
