@@ -21,6 +21,9 @@ _FAR_LONGER = 1.5
 _SHARE_OF_A_FIRST_BUILD, _SHARE_WITH_LESS_WORK = 0.4, 0.6
 # Of each sort so many runs are kept, and the quickest counts: what else a machine does only ever makes them slower.
 _RUNS_KEPT = 3
+# What is only estimated must be so much quicker than rebuilds were to be tried for their times alone, which may have
+# been taken on a busy machine.
+_SURELY_QUICKER = 0.5
 # Shorter differences, and times of fewer rows, are noise.
 _SECONDS_THAT_MATTER = 0.1
 _ROWS_THAT_TELL = 1_000_000
@@ -81,6 +84,10 @@ class ExpectedRebuild:
 
     seconds: float
     is_first_build: bool
+
+    def is_surely_beaten_by(self, seconds: float) -> bool:
+        """Whether a refresh that is estimated to take so long is worth its preparations and a try."""
+        return seconds <= _SURELY_QUICKER * self.seconds
 
 
 def parse_timings(text: str) -> dict[Run, Timing]:

@@ -58,9 +58,8 @@ ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change",
 FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Kinds whose table is the query's result, or its history.
 _MOST_KEYS = 4
-# What is only estimated must be so much cheaper to be tried; and so much, if only the times of rebuilds speak for it,
-# which may have been taken on a busy machine.
-_WORTH, _SURELY_WORTH = 0.9, 0.5
+# What is only estimated must be so much cheaper to be tried.
+_WORTH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -488,7 +487,7 @@ def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
     is_less_work = _is_less_work(estimate)
     # The first build alone, often the first work of a new Spark, does not speak for more work.
     if rebuild is not None and case.gate.min_rows and (is_less_work or not rebuild.is_first_build):
-        if refresh <= (_WORTH if is_less_work else _SURELY_WORTH) * rebuild.seconds:
+        if rebuild.is_surely_beaten_by(refresh) or (is_less_work and refresh <= _WORTH * rebuild.seconds):
             return None
         return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild.seconds:.1f} s"
     if is_less_work:

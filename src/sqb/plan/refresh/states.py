@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqb.compile.model import Node
 from sqb.plan.recorded.group_state import parse_states
+from sqb.plan.recorded.timings import predict_rebuild
 
 if TYPE_CHECKING:
     from sqb.plan.refresh.choose import RefreshCase
@@ -93,16 +94,22 @@ def list_wanted_states(case: RefreshCase) -> frozenset[int]:
 
 
 def _could_pay(case: RefreshCase, tree: OperatorTree, operators: frozenset[int], slots: set[int]) -> bool:
-    """Whether figures of groups would make a change of one row in one of these slots cheaper than a rebuild."""
-    from sqb.plan.refresh.cost import CostEstimate, Sizes  # only what has groups that add up
+    """Whether figures of groups would make a change of one row in one of these slots cheaper than a rebuild: by the
+    estimate, or by what the last rebuilds took."""
+    from sqb.plan.refresh.cost import SECONDS_OF_WORK, CostEstimate, Sizes  # only what has groups that add up
     from sqb.sql.delta.proposal import propose
 
     rows = {i: (t.state.rows or 0) if t.state is not None else 0 for i, t in enumerate(case.query.tables)}
     result = (case.current.rows or 0) if case.current is not None else 0
+    past = case.current.identity.timings if case.current is not None else ""
+    rebuild = predict_rebuild(past, count_input_rows(case)) if case.gate.min_rows else None
     for slot in slots:
         proposal = propose(tree, frozenset({slot}), operators, compares_with_target(case.node))
         estimate = CostEstimate(tree, proposal, Sizes(rows, {slot: 1}, {slot: 1}, result, case.gate.min_rows))
-        if proposal.obstacle is None and estimate.refresh_work < estimate.rebuild_work:
+        if proposal.obstacle is not None:
+            continue
+        seconds = SECONDS_OF_WORK * estimate.refresh_work
+        if estimate.refresh_work < estimate.rebuild_work or (rebuild and rebuild.is_surely_beaten_by(seconds)):
             return True
     return False
 

@@ -233,6 +233,16 @@ def test_a_rebuild_for_want_of_figures_says_whether_they_will_be_there() -> None
     assert explain(refused) == "its aggregates do not add up exactly, by the types of what they are given"
 
 
+def test_figures_of_groups_are_kept_where_rebuilds_took_long() -> None:
+    """What sums up costly expressions takes longer than the rows tell."""
+    case = additive_case("SELECT sum(o.id) AS s FROM raw.o AS o", rows=6_000_000)
+    case.gate = CostGate()
+    assert not list_wanted_states(case)
+    for seconds, pays in ((1.0, False), (3.0, True)):
+        case.current.identity = CommitIdentity(timings=record_timing("", "full", seconds, 6_000_000))
+        assert bool(list_wanted_states(case)) == pays
+
+
 def test_few_large_groups_are_added_up_although_a_key_tells_them_apart() -> None:
     grouped = "SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid"
     changed = (table(0, "o", 400_000, 1, old=1),)
