@@ -362,6 +362,20 @@ MUTANTS = (
         "self._origins.forget(index)",
         "self._origins.get(index)",
     ),
+    Mutant(
+        "linked",
+        "by way of any column of the source between",
+        "operators/links.py",
+        "(step.by, through) != (link.source, link.column)",
+        "step.by != link.source",
+    ),
+    Mutant(
+        "linked",
+        "by way of a row that may not be there",
+        "operators/links.py",
+        "[pair for pair in known if not pair[0].only_matched]",
+        "list(known)",
+    ),
     Mutant("scalar", "comparison dropped", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"({new})"'),
     Mutant("scalar", "comparison without NULL", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"NOT (({new}) = ({old}))"'),
     Mutant(

@@ -60,6 +60,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
         " (SELECT 1 FROM raw.b AS b WHERE b.k = f.k AND b.n > f.n) GROUP BY f.k",
         "SELECT f.k AS x0, a.g AS x1, e.n AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.k = f.k LEFT JOIN raw.e AS e"
         " ON e.k = f.k AND e.n > 0 WHERE f.n > 0",
+        "SELECT f.k AS x0, e.k AS x1 FROM raw.f AS f, raw.e AS e WHERE f.n < e.n AND NOT EXISTS"
+        " (SELECT 1 FROM raw.a AS a WHERE a.k = f.k AND a.k = e.k)",
     ),
     "outer": (
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",

@@ -67,6 +67,11 @@ LINKS = [
         {"a.g by f.k", "f.k by a.g where matched"},
     ),
     (
+        "SELECT f.n FROM raw.f AS f, raw.b AS b"
+        " WHERE NOT EXISTS (SELECT 1 FROM raw.a AS a WHERE a.g = f.k AND a.g = b.k)",
+        {"a.g by f.k", "a.g by b.k", "f.k by a.g where matched", "b.k by a.g where matched"},
+    ),
+    (
         "WITH q AS (SELECT k FROM raw.f), p AS (SELECT x.k AS y, z.k AS z FROM q AS x JOIN q AS z ON x.k < z.k)"
         " SELECT p.y FROM p JOIN raw.a AS a ON a.k = p.y JOIN raw.b AS b ON b.k = p.z",
         {"f.k by a.k", "a.k by f.k", "f.k by b.k", "b.k by f.k"},
