@@ -392,7 +392,9 @@ def grouped(make: Maker, depth: int) -> Query:
     having = (
         f"\nHAVING {make.random.choice(('count(*) > 1', 'count(*) <= 2', 'min(1) = 1'))}" if make.chance(0.35) else ""
     )
-    return Query(f"SELECT {text}\nFROM {from_}{make.where(seen)}\nGROUP BY {by}{having}", columns)
+    # Of columns that cannot be ordered nothing is grouped by: then all rows are one group.
+    groups = f"\nGROUP BY {by}" if by else ""
+    return Query(f"SELECT {text}\nFROM {from_}{make.where(seen)}{groups}{having}", columns)
 
 
 def global_aggregate(make: Maker, depth: int) -> Query:
