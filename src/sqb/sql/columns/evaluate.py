@@ -85,10 +85,13 @@ class _Evaluator:
         # Of names whose columns are not known, by the scope that they are in.
         self.name_keys: dict[tuple[int, tuple[str, ...]], int] = {}
         self.ctes: Mapping[str, _CteColumns] = {}
-        self.typer = ExpressionTyper(signatures, self._evaluate_nested, self.problems)
+        self.typer = self._make_typer()
         self.sources = SourceReader(tables, self.typer, self._evaluate_nested, self._read_cte, self.keys)
         # What in the list of the last SELECT gives each column.
         self.owners: list[Item] = []
+
+    def _make_typer(self) -> ExpressionTyper:
+        return ExpressionTyper(self.signatures, self._evaluate_nested, self.problems)
 
     def evaluate(self, query: Query, outer: Scope | None, ctes: Mapping[str, _CteColumns]) -> Relation:
         """The columns of a query with everything in it."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sqb.sql.columns.call_types import find_call_types
 from sqb.sql.columns.read_outline import read_outline
@@ -41,7 +42,11 @@ class ArgumentTypes:
             for token in tokens
             if token.kind == "word" and token.text.startswith(SLOT)
         }
-        types = find_call_types(read_outline(self._tree, self._text, tokens), tables)
+        try:
+            types = find_call_types(read_outline(self._tree, self._text, tokens), tables)
+        except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
+            # Spark tells them when it runs.
+            return {}
         return {start: str(kind) for start, kind in types.items()}
 
 
