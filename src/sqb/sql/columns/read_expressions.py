@@ -144,7 +144,7 @@ class ExpressionReader:
             return Call("", self.read_parts(node).parts, -1, -1)
         start, end = meta["start"], meta["end"] + 1
         name = self.text[start:end].strip("`").lower()
-        children = [child for _, child in list_children(node)]
+        children = [_strip_distinct(child) for _, child in list_children(node)]
         if name == "identifier":
             return Opaque()
         if "date" in name or "time" in name:
@@ -225,6 +225,12 @@ class ExpressionReader:
 
     def read_alias(self, node: exp.Expr) -> Expression:
         return self.read(node.this)
+
+
+def _strip_distinct(node: exp.Expr) -> exp.Expr:
+    """An argument without the DISTINCT before it."""
+    parts = node.expressions if isinstance(node, exp.Distinct) else []
+    return parts[0] if len(parts) == 1 else node
 
 
 def _is_word(node: exp.Expr) -> bool:

@@ -43,6 +43,10 @@ TABLES = {"f": {"id": "int", "k": "int", "x": "double", "n": "bigint", "d": "dec
             None,
         ),
         (
+            "SELECT max(s) AS m FROM (SELECT k, sum(DISTINCT x) AS s FROM raw.f GROUP BY k) GROUP BY s",
+            "sum(DISTINCT x) adds up values of type double",
+        ),
+        (
             "SELECT max(s) AS m FROM (SELECT y, sum(y) AS s FROM (SELECT k, max(x) AS y FROM raw.f GROUP BY k)"
             " GROUP BY ROLLUP (y)) GROUP BY s",
             "sum(y) adds up values of type double",
