@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
 from sqb.sql.analysis.columns_read import list_columns_read
-from sqb.sql.analysis.qualify import render_without_qualify
+from sqb.sql.analysis.qualify import edit_out_qualify, generate, rewrite_qualify
 from sqb.sql.analysis.query import (
     Query,
     QueryProblem,
@@ -141,9 +141,8 @@ def _analyze_tree(
     identifiers = list_identifier_offsets(tree)
     runnable, slots, executed, executed_tokens = text, references, tree, tokens
     if _has_word(tokens, "QUALIFY") and tree.find(exp.Qualify):
-        runnable = render_without_qualify(tree)
+        runnable, executed = _leave_out_qualify(text, tree)
         executed_tokens = tokenize_statement(runnable)
-        executed = _parse_tree(runnable, executed_tokens)
         kinds = {r.name.lower(): r.kind for r in references if r.kind != FUNCTION}
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in find_references(executed, {}))
         functions = {r.name.lower() for r in references if r.kind == FUNCTION}
@@ -159,6 +158,18 @@ def _analyze_tree(
         columns=split_select_list(text, tree, tokens, references, lambda token: canonicalize_token(token, identifiers)),
     )
     return query, read_outline(executed, runnable, executed_tokens)
+
+
+def _leave_out_qualify(text: str, tree: exp.Query) -> tuple[str, exp.Query]:
+    """The text of a query without QUALIFY, and its tree: the author's text if it says what it should then."""
+    wanted = rewrite_qualify(tree)
+    edited = edit_out_qualify(text, tree)
+    with suppress(_NotParsed, QueryProblem):
+        executed = _parse_tree(edited, tokenize_statement(edited))
+        if executed == wanted:
+            return edited, executed
+    generated = generate(wanted)
+    return generated, _parse_tree(generated, tokenize_statement(generated))
 
 
 def _has_word(tokens: list[Token], word: str) -> bool:
