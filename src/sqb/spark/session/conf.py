@@ -20,8 +20,9 @@ _MEMORY_SHARE = 0.4
 _MIN_MEMORY_MB = 1024
 _MAX_MEMORY_MB = 8192
 _CORES = re.compile(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]")
-# Spark would replace `${…}` in every text that it is given, in the names of tables and columns and in strings too.
-_AS_WRITTEN = {SUBSTITUTION: "false"}
+# What every session has. Spark would replace `${…}` in every text that it is given, in the names of tables and columns
+# and in strings too; and its statistics of a cached change know no NaN, so that a filter for it would find no row.
+_ALWAYS = {SUBSTITUTION: "false", "spark.sql.inMemoryColumnarStorage.partitionPruning": "false"}
 
 
 def build_session_conf(
@@ -38,7 +39,7 @@ def build_session_conf(
         **user_conf,
         **(_build_java_conf(user_conf, compiler) if is_local(master) else {}),
         **build_jar_conf(master, user_conf, list_packages(place)).conf,
-        **_AS_WRITTEN,
+        **_ALWAYS,
     }
 
 
@@ -56,7 +57,7 @@ def build_shared_conf(
     if has_catalog:
         uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
         catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
-    return {**RESULT_SETTINGS, **catalog, **resolve_spark(connection).conf, **_AS_WRITTEN}
+    return {**RESULT_SETTINGS, **catalog, **resolve_spark(connection).conf, **_ALWAYS}
 
 
 def _build_general_conf(scratch: Path) -> Mapping[str, str]:

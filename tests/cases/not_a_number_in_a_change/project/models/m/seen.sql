@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT k FROM m.q
