@@ -123,6 +123,7 @@ def test_a_spark_that_has_the_catalog_keeps_its_settings() -> None:
         "spark.sql.catalog.lake.cache-enabled": "false",
         "spark.sql.shuffle.partitions": "9",
         "spark.sql.variable.substitute": "false",
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     }
     assert build_shared_conf(connection, place, 2, has_catalog=False)["spark.sql.catalog.lake.token"] == "hush"
 
