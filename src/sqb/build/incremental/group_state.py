@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.node.few_rows import fill_stage
 from sqb.build.node.publish import format_stage
 from sqb.lake.port import Shape
 from sqb.names import Relation, quote
 from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
 from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
+from sqb.sql.delta.aggregates.state_design import ROWS
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from sqb.build.node.context import NodeContext
     from sqb.lake.port import TableState
     from sqb.spark.data.aggregate_state import KeptState, StateChange
+    from sqb.spark.data.local_rows import LocalRows
     from sqb.sql.delta.aggregates.state_design import StateDesign
     from sqb.sql.delta.evaluate import Evaluation
     from sqb.sql.delta.rules.places import Version
@@ -66,6 +69,8 @@ class ModelStates:
         self._designs: dict[int, StateDesign] = {}
         self._updated: dict[int, NamedState] = {}
         self._changes: dict[int, _Added] = {}
+        # Those whose groups were collected.
+        self._local: set[int] = set()
 
     # --- what the evaluation asks -------------------------------------------------------------------------------------
 
@@ -109,13 +114,32 @@ class ModelStates:
         from sqb.spark.data import aggregate_state
 
         design, engine = self.get_design(operator), self.evaluation.engine
-        merged = engine.persist(engine.derive(change.compute_all(), change.delta, change.state.rows))
-        groups = self._redo_groups(operator, merged)
-        self._updated[operator] = self._write_changed_state(operator, groups)
+        merged = engine.derive(change.compute_all(), change.delta, change.state.rows)
+        local = self._collect_groups(operator, merged)
+        if local is not None:
+            groups = local.frame
+            self._updated[operator] = self._write_local_state(operator, local)
+            self._local.add(operator)
+        else:
+            groups = self._redo_groups(operator, engine.persist(merged))
+            self._updated[operator] = self._write_changed_state(operator, groups)
         touched = engine.derive(groups.where(aggregate_state.TOUCHED), groups)
         listed = engine.derive(aggregate_state.list_groups(groups, design), groups)
         all_groups = aggregate_state.KeptState(listed, design)
         self._changes[operator] = _Added(aggregate_state.StateChange(change.state, touched), all_groups)
+
+    def _collect_groups(self, operator: int, merged: Any) -> LocalRows | None:
+        """The groups of a small state after a change, in this process's memory; None where they are not few any more.
+
+        Whatever reads them from then on needs neither the plan that they come from nor a job.
+        """
+        from sqb.spark.data import aggregate_state, local_rows
+
+        design, most = self.get_design(operator), self.context.workspace.gate.small_rows
+        groups = local_rows.collect_rows(self.session, merged, most)
+        if groups is None or not design.has_extremes or not groups.count_true(aggregate_state.REDO):
+            return groups
+        return local_rows.collect_rows(self.session, self._compute_again(operator, groups.frame), most)
 
     def _add_to_touched(self, operator: int, change: StateChange) -> None:
         """Compute what a change makes of the groups that it touches, and write these over those of a large state."""
@@ -162,15 +186,25 @@ class ModelStates:
     def _redo_groups(self, operator: int, touched: Any) -> Any:
         """Touched groups; those of which only their rows can tell the extremes are computed from these."""
         from sqb.spark.data import aggregate_state
+
+        if not self.get_design(operator).has_extremes or not aggregate_state.count_redo(touched):
+            return touched
+        return self.evaluation.engine.persist(self._compute_again(operator, touched))
+
+    def _compute_again(self, operator: int, touched: Any) -> Any:
+        """Touched groups, of which those are computed from their rows of which only these tell what they are."""
+        from sqb.spark.data import aggregate_state
         from sqb.sql.delta.rules.add_up import render_group_figures
 
         design, engine = self.get_design(operator), self.evaluation.engine
-        if not design.has_extremes or not aggregate_state.count_redo(touched):
-            return touched
         keys = engine.derive(touched.where(aggregate_state.REDO).select(*design.keys), touched)
         redone = engine.run(render_group_figures(self.evaluation, operator, design, self.evaluation.name(keys)))
         replaced = aggregate_state.replace_groups(touched, redone, design)
-        return engine.persist(engine.derive(replaced, touched, touched, redone))
+        return engine.derive(replaced, touched, touched, redone)
+
+    def is_local(self, operator: int) -> bool:
+        """Whether the groups of an operator are few, and in this process's memory."""
+        return operator in self._local
 
     def is_small(self, operator: int) -> bool:
         """Whether a state is merged and written as a whole in less time than it takes to look up groups in it."""
@@ -264,14 +298,31 @@ class ModelStates:
         written = self._write_state(operator, rows, lambda: count_touched() != 0, is_added=bool(layer))
         return written or self.named[operator]
 
+    def _write_local_state(self, operator: int, groups: LocalRows) -> NamedState:
+        """Write all groups of a small state, unless a change touches none of them."""
+        from sqb.spark.data import aggregate_state
+
+        if not groups.count_true(aggregate_state.TOUCHED):
+            return self.named[operator]
+        design = self.get_design(operator)
+        state = aggregate_state.list_groups(groups.frame, design)
+        rows = groups.list_nonzero(ROWS, design.columns) if design.keys else groups.rows.select(list(design.columns))
+        written = self._write_state(operator, state, rows=rows)
+        assert written is not None
+        return written
+
     def _write_state(
         self,
         operator: int,
         state: Any,
         is_changed: Callable[[], bool] = lambda: True,
         is_added: bool = False,
+        rows: Any = None,
     ) -> NamedState | None:
-        """Write a state, whole or to be added to the present one, and publish it, unless nothing changed."""
+        """Write a state, whole or to be added to the present one, and publish it, unless nothing changed.
+
+        `rows` are the same as an Arrow table, where they are few.
+        """
         from sqb.spark.data import frames
 
         context, relation = self.context, self._get_relation(operator)
@@ -280,7 +331,8 @@ class ModelStates:
         shape = Shape(frames.list_columns(state), properties={MODEL: context.node.name})
         stage = context.lake.stage(relation, shape, current.base if current is not None else None, context.run_id)
         try:
-            frames.append_to_stage(state, format_stage(context, stage))
+            if rows is None or not fill_stage(context, stage, rows):
+                frames.append_to_stage(state, format_stage(context, stage))
             if not is_changed():
                 context.lake.discard(stage)
                 return None

@@ -78,6 +78,8 @@ class FollowedResult:
     context: NodeContext
     change: Any = None
     rows: Any = None
+    # The rows are those of groups that were just read as a whole.
+    are_few: bool = False
 
 
 def follow_operators(refresh: IncrementalRefresh, is_target_small: bool = False) -> FollowedResult:
@@ -106,7 +108,7 @@ def follow_operators(refresh: IncrementalRefresh, is_target_small: bool = False)
     try:
         if _is_read_whole(evaluation, states, refresh.slots, is_target_small):
             rows = evaluation.get_frame(tree.root, "new").toDF(*refresh.columns)
-            return FollowedResult(states.name_in(context), rows=rows)
+            return FollowedResult(states.name_in(context), rows=rows, are_few=states.is_local(tree.root))
         _refuse_fractions(evaluation, shown is not None)
         change = evaluation.compute_change().toDF(*refresh.columns, MULTIPLICITY)
         return FollowedResult(states.name_in(context), change)

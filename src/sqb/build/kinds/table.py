@@ -12,6 +12,7 @@ from sqb.build.incremental.operators import compute_with_states, follow_operator
 from sqb.build.incremental.refresh import AffectedKeys, IncrementalRefresh
 from sqb.build.node.analyse import analyse_node
 from sqb.build.node.context import NodeContext, NodeOutcome, WindowRows
+from sqb.build.node.few_rows import collect_and_fill
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.build.node.unchanged_columns import describe_unchanged_columns, list_retained_columns
 from sqb.plan.refresh.choose import Versus
@@ -67,14 +68,16 @@ def rebuild_table(
     columns: Any,
     check: CheckFull | None = None,
     run_type: str | None = None,
+    are_few: bool = False,
 ) -> NodeOutcome:
-    """Run the query once, into a stage, and make that the table."""
+    """Run the query once, into a stage, and make that the table; `are_few` says that its rows are surely few."""
     from sqb.spark.data import frames
 
     shape = context.build_shape(columns)
     with open_stage(context, shape) as stage:
         text, before = format_stage(context, stage), list_retained_columns(context, [c.name for c in columns])
-        rows, content, part = frames.write_and_compare(session, frame, text, shape, before)
+        filled = collect_and_fill(context, stage, shape, frame, before) if are_few else None
+        rows, content, part = filled or frames.write_and_compare(session, frame, text, shape, before)
         context.announce("written", context.node.name)
         window_rows = check(session, text) if check is not None else None
         if window_rows is not None:
@@ -105,7 +108,9 @@ def _refresh(
         if affected is None:
             followed = follow_operators(refresh, is_small(context))
             if followed.rows is not None:
-                return rebuild_table(followed.context, session, followed.rows, columns, check_full, "incremental")
+                return rebuild_table(
+                    followed.context, session, followed.rows, columns, check_full, "incremental", followed.are_few
+                )
             return apply_change(followed.context, session, followed.change, columns, content, check)
         by = refresh.map_target_columns(affected)
         if by is not None and check is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,8 @@ from sqb.types.spark_json import from_json_type
 from sqb.types.values import to_collected_type
 
 _SECONDS_TO_REPORT = 10.0
+# The number of rows, their content, and that of some of their columns.
+WrittenContent = tuple[int, str, str]
 
 
 def analyze(session: SparkSession, sql: str) -> DataFrame:
@@ -74,7 +76,7 @@ def append_to_stage(frame: DataFrame, stage: str) -> None:
 
 def write_and_compare(
     session: SparkSession, frame: DataFrame, stage: str, shape: Shape, part: Sequence[str] | None
-) -> tuple[int, str, str]:
+) -> WrittenContent:
     """Append a query's result to a stage; returns the number of rows, their content, and that of some columns."""
     observation = Observation()
     if _is_sorted_by_range(shape):
@@ -84,12 +86,19 @@ def write_and_compare(
         writer.option("fanout-enabled", "true").append()
     else:
         observe_content(frame, observation, part).writeTo(stage).append()
+    return read_content(observation, lambda: session.table(stage), frame.schema, part)
+
+
+def read_content(
+    observation: Observation, read_rows: Callable[[], DataFrame], schema: StructType, part: Sequence[str] | None
+) -> WrittenContent:
+    """What was observed of rows; where that is lost they are read once more."""
     observed = wait_for_observation(observation)
     if observed is None:
-        sums = build_content_columns(frame.schema)
+        sums = build_content_columns(schema)
         if part is not None:
-            sums += build_content_columns(select_fields(frame.schema, part), PART)
-        observed = session.table(stage).agg(*sums).collect()[0].asDict()
+            sums += build_content_columns(select_fields(schema, part), PART)
+        observed = read_rows().agg(*sums).collect()[0].asDict()
     return (
         int(observed["rows"] or 0),
         format_content(observed),
