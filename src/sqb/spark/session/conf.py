@@ -37,7 +37,7 @@ def build_session_conf(
         **build_catalog_conf(place, concurrency),
         **(_build_local_conf(master) if is_local(master) else {}),
         **user_conf,
-        **(_build_java_conf(user_conf, compiler) if is_local(master) else {}),
+        **(_build_java_conf(user_conf, compiler, place) if is_local(master) else {}),
         **build_jar_conf(master, user_conf, list_packages(place)).conf,
         **_ALWAYS,
     }
@@ -90,8 +90,16 @@ def _build_local_conf(master: str) -> Mapping[str, str]:
     }
 
 
-def _build_java_conf(user_conf: Mapping[str, str], compiler: Compiler) -> Mapping[str, str]:
-    return {JAVA_OPTIONS: build_java_options(compiler, user_conf.get(JAVA_OPTIONS, ""))}
+def _build_java_conf(user_conf: Mapping[str, str], compiler: Compiler, place: LakeLocation) -> Mapping[str, str]:
+    options = build_java_options(
+        compiler, user_conf.get(JAVA_OPTIONS, ""), plans_alone=_has_only_files(user_conf, place)
+    )
+    return {JAVA_OPTIONS: options}
+
+
+def _has_only_files(user_conf: Mapping[str, str], place: LakeLocation) -> bool:
+    """Whether all tables of a Spark have their manifests in local folders, where they are read in no time."""
+    return place.folder is not None and not any(key.startswith("spark.sql.catalog.") for key in user_conf)
 
 
 def count_cores(master: str) -> int:

@@ -31,6 +31,9 @@ _COMPILERS: dict[Compiler, tuple[str, ...]] = {
         "-XX:Tier4CompileThreshold=60000",
     ),
 }
+# Iceberg lets other threads read manifests, and looks every 10 ms whether they are done: for each scan, and longer than
+# reading them from a disk takes.
+_PLANS_ALONE = "-Diceberg.scan.plan-in-worker-pool=false"
 _COMPILER_OPTIONS = ("-XX:Tier", "-XX:+Tier", "-XX:-Tier", "-Xint", "-Xcomp", "-XX:ReservedCodeCacheSize")
 _JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 _ARCHIVE_OPTIONS = ("-Xshare", "-XX:SharedArchiveFile", "-XX:ArchiveClassesAtExit", "-XX:SharedClassListFile")
@@ -41,9 +44,13 @@ def choose_compiler(rows: int | None) -> Compiler:
     return "quick" if rows is not None and rows <= SMALL_ROWS else "full"
 
 
-def build_java_options(compiler: Compiler, user_options: str) -> str:
-    """Our options and then the user's: Java obeys the last of two, and refuses two collectors."""
+def build_java_options(compiler: Compiler, user_options: str, plans_alone: bool = False) -> str:
+    """Our options and then the user's: Java obeys the last of two, and refuses two collectors.
+
+    With `plans_alone` the thread that plans a scan reads its manifests itself.
+    """
     options = [] if _chooses_collector(user_options) else [_COLLECTORS[compiler]]
+    options += [_PLANS_ALONE] if plans_alone else []
     if not _has_option(user_options, _COMPILER_OPTIONS):
         options += _COMPILERS[compiler]
     return " ".join([*options, *([user_options] if user_options else [])])

@@ -12,6 +12,7 @@ from sqb.project.config.connections.model import CatalogSettings, Connection, Sp
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.session.catalog_conf import build_sqlite_address
 from sqb.spark.session.conf import build_session_conf, build_shared_conf, count_cores
+from sqb.spark.session.java_options import JAVA_OPTIONS
 
 
 def conf_of(connection: Connection) -> dict[str, str]:
@@ -41,6 +42,24 @@ def test_the_users_settings_win() -> None:
     assert conf["spark.ui.enabled"] == "true"
     assert conf["spark.sql.shuffle.partitions"] == "7"
     assert conf["spark.sql.catalog.lake.clients"] == "9"
+
+
+PLANS_ALONE = "-Diceberg.scan.plan-in-worker-pool=false"
+
+
+def test_manifests_in_a_folder_are_read_by_the_thread_that_plans() -> None:
+    assert PLANS_ALONE in conf_of(Connection())[JAVA_OPTIONS].split()
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        Connection(catalog=CatalogSettings(warehouse="s3://bucket/lake")),
+        Connection(spark=SparkSettings(conf={"spark.sql.catalog.other.uri": "https://host"})),
+    ],
+)
+def test_manifests_far_away_are_read_by_several(connection: Connection) -> None:
+    assert PLANS_ALONE not in conf_of(connection)[JAVA_OPTIONS]
 
 
 def test_texts_are_taken_as_they_are_written() -> None:
