@@ -58,8 +58,6 @@ ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change",
 FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Kinds whose table is the query's result, or its history.
 _MOST_KEYS = 4
-# What is only estimated must be so much cheaper to be tried.
-_WORTH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +196,10 @@ def _explain_times(expected: ExpectedTimes, refresh: Refresh) -> str | None:
     times = f"a refresh takes about {expected.refresh:.1f} s"
     if expected.is_rebuild_faster:
         return f"by the last runs {times}, a rebuild {expected.rebuild:.1f} s"
-    is_less_work = refresh.way != "operators" or refresh.estimate is None or _is_less_work(refresh.estimate)
+    is_less_work = refresh.way != "operators" or refresh.estimate is None or refresh.estimate.is_less_work
     if expected.may_rebuild_be_faster(is_less_work):
         return f"{times}, and only the first build tells what a rebuild takes: {expected.rebuild:.1f} s"
     return None
-
-
-def _is_less_work(estimate: CostEstimate) -> bool:
-    return estimate.refresh_work <= _WORTH * estimate.rebuild_work
 
 
 def _predict_times(case: RefreshCase, refresh: Refresh) -> ExpectedTimes | None:
@@ -477,17 +471,17 @@ def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
 
     Where the past tells of both ways, it is asked later, and says more than any estimate.
     """
-    from sqb.plan.refresh.cost import SECONDS_OF_WORK  # only plans that have something to follow
+    from sqb.plan.refresh.cost import SECONDS_OF_WORK, WORTH  # only plans that have something to follow
 
     past = case.current.identity.timings if case.current is not None else ""
     if predict_times(past, estimate.refresh, count_input_rows(case)) is not None:
         return None
     rows = f"reading about {estimate.refresh:,} rows, a rebuild {estimate.rebuild:,}"
     rebuild, refresh = predict_rebuild(past, count_input_rows(case)), SECONDS_OF_WORK * estimate.refresh_work
-    is_less_work = _is_less_work(estimate)
+    is_less_work = estimate.is_less_work
     # The first build alone, often the first work of a new Spark, does not speak for more work.
     if rebuild is not None and case.gate.min_rows and (is_less_work or not rebuild.is_first_build):
-        if rebuild.is_surely_beaten_by(refresh) or (is_less_work and refresh <= _WORTH * rebuild.seconds):
+        if rebuild.is_surely_beaten_by(refresh) or (is_less_work and refresh <= WORTH * rebuild.seconds):
             return None
         return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild.seconds:.1f} s"
     if is_less_work:
@@ -511,7 +505,7 @@ def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEst
     }
     result = (case.current.rows or 0) if case.current is not None else 0
     rows = {t.index: t.rows or 0 for t in tables}
-    sizes = Sizes(rows, changed, read, result, case.gate.min_rows, case.matching)
+    sizes = Sizes(rows, changed, read, result, case.gate.min_rows, case.gate.small_rows, case.matching)
     return CostEstimate(facts.tree, proposal, sizes)
 
 

@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from sqb.sql.delta.proposal import Proposal
 
 # What a row costs, beside being read, which is 1 (bench/star.py, bench/tpch.py: 0.05 to 0.1 microseconds).
-_JOINED, _GROUPED, _ADDED_UP, _IN_WINDOW, _COMPARED, _WRITTEN = 2.0, 1.5, 0.5, 4.0, 3.0, 5.0
+_JOINED, _GROUPED, _ADDED_UP, _IN_WINDOW, _COMPARED, _WRITTEN = 2.0, 1.5, 0.1, 4.0, 3.0, 5.0
 # What WHERE is thought to let through.
 _LET_THROUGH = 0.3
 # What takes its time whatever the rows: more statements, and the commits of the figures beside that of the table; and
 # each relation that a statement reads, which Spark has to plan.
 REFRESH_STEPS, REBUILD_STEPS, STEPS_OF_A_RELATION = 14.0, 4.0, 1.6
+# Figures of few groups are written without Spark, which takes so many steps less.
+_STEPS_SAVED = 4.0
 # The nominal seconds of one row that is read.
 SECONDS_OF_WORK = 5e-8
+# What is only estimated must be so much less to be tried.
+WORTH = 0.9
 # Of the rows beneath groups, so many are thought to be groups where that is not known.
 _GROUPS_SHARE = 0.05
 
@@ -44,6 +48,8 @@ class Sizes:
     result: int = 0
     # The rows that cost as much as one of the steps that are taken whatever the rows.
     step: int = 0
+    # Up to so many groups are few.
+    few: int = 0
     # Of large tables the rows that may match changed rows of others, by the columns that are compared.
     matching: Mapping[tuple[Origin, Origin], int] = field(default_factory=dict)
 
@@ -81,6 +87,7 @@ class CostEstimate:
         Beneath the top, touched keys are seldom few, and what is evaluated again is joined and grouped again.
         """
         steps = REFRESH_STEPS + STEPS_OF_A_RELATION * sum(map(self._count_planned, self.proposal.rules))
+        steps -= _STEPS_SAVED if self._has_few_groups() else 0.0
         return steps * self.sizes.step + self.refresh + sum(map(self._weigh_again, self.proposal.rules))
 
     @cached_property
@@ -89,6 +96,16 @@ class CostEstimate:
         work, _ = self._weigh(self.tree.root, frozenset())
         steps = REBUILD_STEPS + STEPS_OF_A_RELATION * self._count_relations(self.tree.root)
         return steps * self.sizes.step + work + _WRITTEN * self.sizes.result
+
+    @cached_property
+    def is_less_work(self) -> bool:
+        """Whether a refresh is clearly less work than a rebuild."""
+        return self.refresh_work <= WORTH * self.rebuild_work
+
+    def _has_few_groups(self) -> bool:
+        """Whether changes are added to figures, all of few groups."""
+        states = [index for index, way in self.proposal.rules.items() if way.rule == "state"]
+        return bool(states) and all(self._count_groups(index) <= self.sizes.few for index in states)
 
     def _count_planned(self, index: int) -> int:
         """How many relations Spark plans for the rule of an operator: those of its terms, or of all of it twice."""
@@ -249,6 +266,9 @@ class CostEstimate:
         return self._scanned[index]
 
     def _count_groups(self, index: int) -> int:
+        block = self.tree.operators[index].block
+        if block is not None and block.is_grouping and not block.groups:
+            return 1
         if index == self.tree.root and self.sizes.result:
             return self.sizes.result
         tables = (self.tree.operators[i] for i in self.tree.iter_beneath(index))

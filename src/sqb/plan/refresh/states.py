@@ -105,11 +105,12 @@ def _could_pay(case: RefreshCase, tree: OperatorTree, operators: frozenset[int],
     rebuild = predict_rebuild(past, count_input_rows(case)) if case.gate.min_rows else None
     for slot in slots:
         proposal = propose(tree, frozenset({slot}), operators, compares_with_target(case.node))
-        estimate = CostEstimate(tree, proposal, Sizes(rows, {slot: 1}, {slot: 1}, result, case.gate.min_rows))
+        sizes = Sizes(rows, {slot: 1}, {slot: 1}, result, case.gate.min_rows, case.gate.small_rows)
+        estimate = CostEstimate(tree, proposal, sizes)
         if proposal.obstacle is not None:
             continue
         seconds = SECONDS_OF_WORK * estimate.refresh_work
-        if estimate.refresh_work < estimate.rebuild_work or (rebuild and rebuild.is_surely_beaten_by(seconds)):
+        if estimate.is_less_work or (rebuild and rebuild.is_surely_beaten_by(seconds)):
             return True
     return False
 

@@ -32,6 +32,7 @@ from sqb.plan.refresh.choose import (
     list_compared,
     measure_change,
 )
+from sqb.plan.refresh.cost import CostEstimate
 from sqb.plan.refresh.states import list_wanted_states, propose_for
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key
@@ -267,9 +268,16 @@ def test_a_state_is_named_by_a_commit() -> None:
     assert build_state_relation(Relation("marts", "revenue"), 3) == Relation("marts__sqb_state", "revenue__3")
 
 
+class KnownWork(CostEstimate):
+    """An estimate of which nothing has to be worked out."""
+
+    def __init__(self, refresh_work: float, rebuild_work: float) -> None:
+        self.refresh_work, self.rebuild_work, self.refresh, self.rebuild = refresh_work, rebuild_work, 5_000, 10**7
+
+
 def explained(refresh_work: float, rebuild_work: float, timings: str = "") -> bool:
     """Whether following changes is given up for its cost, on ten million rows."""
-    estimate: Any = SimpleNamespace(refresh_work=refresh_work, rebuild_work=rebuild_work, refresh=5_000, rebuild=10**7)
+    estimate = KnownWork(refresh_work, rebuild_work)
     state = SimpleNamespace(rows=10**7)
     case: Any = SimpleNamespace(
         current=SimpleNamespace(identity=CommitIdentity(timings=timings)),

@@ -76,6 +76,26 @@ def test_every_relation_that_a_statement_reads_takes_time_to_plan() -> None:
     assert (cost.refresh_work, cost.rebuild_work) == (1_000 * (14 + 3 * 1.6), 1_000 * (4 + 3 * 1.6))
 
 
+def test_figures_of_few_groups_take_fewer_steps() -> None:
+    def count_steps(sql: str, few: int, result: int = 10, has_states: bool = True) -> float:
+        facts = facts_of(sql, TABLES)[1]
+        assert facts.tree is not None
+        states = list_additive_operators(facts) if has_states else frozenset()
+        sizes = Sizes({0: 1_000, 1: 1_000}, {0: 0}, {0: 0}, result, step=10**9, few=few)
+        return round(
+            CostEstimate(facts.tree, propose(facts.tree, frozenset({0}), states), sizes).refresh_work / 10**9, 3
+        )
+
+    by_year, totals = 2 * 1.6, 1.6
+    assert count_steps(STAR, few=10) == 10 + by_year
+    assert count_steps(STAR, few=9) == 14 + by_year
+    # Nothing is known of how many there are before the first build.
+    assert count_steps(STAR, few=10, result=0) == 14 + by_year
+    assert count_steps("SELECT sum(f.x) AS s FROM raw.f AS f", few=1, result=0) == 10 + totals
+    # Where groups are evaluated again there are no figures.
+    assert count_steps(STAR, few=10, has_states=False) == 14 + by_year
+
+
 def test_operators_above_figures_read_those() -> None:
     sql = f"SELECT year, rank() OVER (PARTITION BY year % 2 ORDER BY s) AS place FROM ({STAR})"
     cost = estimate(sql, {0: 50}, True)
