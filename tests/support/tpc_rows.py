@@ -13,8 +13,10 @@ from sqb.names import quote
 from support.sandbox import PROJECT_FILE, Sandbox
 from support.tpc import BENCHMARKS, TpcQuery, read_queries, read_schemas
 
-# Changes are followed however small the tables are and whatever it costs, and files are rewritten one by one.
-_PROJECT = 'name = "tpc"\n[incremental]\nmin_rows = 0\nmax_share = 100.0\nsmall_rows = 0\n'
+# Changes are followed however small the tables are and whatever it costs.
+_PROJECT = 'name = "tpc"\n[incremental]\nmin_rows = 0\nmax_share = 100.0\n'
+# Files are rewritten one by one, and figures group by group; or both as a whole, as those of small tables are.
+_SMALL_ROWS = {"copy-on-write": "small_rows = 0\n", "merge-on-read": ""}
 
 
 class NotExact(AssertionError):
@@ -65,7 +67,7 @@ class TpcWorld:
 
     def create(self, rows: Path) -> None:
         """Fill the tables from Parquet files, and write the models."""
-        self.sandbox.write(PROJECT_FILE, _PROJECT)
+        self.sandbox.write(PROJECT_FILE, _PROJECT + _SMALL_ROWS[self.write_mode])
         self.sandbox.sql("CREATE NAMESPACE raw")
         benchmark = self.queries[0].benchmark
         modes = ", ".join(f"'write.{what}.mode' = '{self.write_mode}'" for what in ("delete", "update", "merge"))
