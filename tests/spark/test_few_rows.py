@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from sqb.build.incremental import group_state
 from sqb.build.kinds import table
+from sqb.spark.data import local_rows
 from support.sandbox import Sandbox, ordered_rows
 
 
@@ -141,6 +143,24 @@ def test_groups_that_are_not_few_any_more_stay_with_spark(sandbox: Sandbox, fill
     sandbox.sql("DELETE FROM raw.facts WHERE x = 99")
     run(sandbox, query)
     assert filled[-2:] == ["figures", "rows"]
+
+
+def test_rows_that_spark_may_not_hand_over_stay_with_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spark.sql("SELECT id, repeat('x', 1000) AS text FROM range(3000)")
+    assert local_rows.collect_rows(spark, frame, 5_000) is not None
+    assert local_rows.collect_rows(spark, frame, 2_999) is None
+    error = RuntimeError("Total size of serialized results is bigger than spark.driver.maxResultSize (1024.0 MiB)")
+    monkeypatch.setattr(type(frame), "toArrow", lambda self: raise_error(error))
+    assert local_rows.collect_rows(spark, frame, 5_000) is None
+    error.args = ("another one",)
+    with pytest.raises(RuntimeError, match="another one"):
+        local_rows.collect_rows(spark, frame, 5_000)
+
+
+def raise_error(error: Exception) -> None:
+    raise error
 
 
 def test_a_change_that_touches_no_group_writes_no_figures(sandbox: Sandbox, filled: list[str]) -> None:

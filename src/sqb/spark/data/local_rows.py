@@ -16,6 +16,9 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from sqb.spark.data.checksum import observe_content
 from sqb.spark.data.frames import WrittenContent, read_content
 
+# What Spark names when the rows of a result are too large to be collected.
+_TOO_LARGE = "spark.driver.maxResultSize"
+
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
@@ -34,8 +37,13 @@ class LocalRows:
 
 
 def collect_rows(session: SparkSession, frame: DataFrame, most: int) -> LocalRows | None:
-    """The rows of a frame, unless they are more than that."""
-    rows = frame.limit(most + 1).toArrow()
+    """The rows of a frame, unless they are more than that, or more than Spark may hand over at once."""
+    try:
+        rows = frame.limit(most + 1).toArrow()
+    except Exception as error:
+        if _TOO_LARGE in str(error):
+            return None
+        raise
     if rows.num_rows > most:
         return None
     return LocalRows(rows, session.createDataFrame(rows, frame.schema))
