@@ -87,6 +87,9 @@ def test_values_of_every_type_come_out_as_spark_would_write_them(
     ):
         sandbox.sql(change)
         run(sandbox, KINDS)
+        # The figures of a group that is gone are gone too.
+        groups = sandbox.sql("SELECT count(*) FROM m.groups")
+        assert sandbox.sql("SELECT count(*) FROM m__sqb_state.groups__2") == groups
     assert set(filled) == {"figures", "rows"}
 
 
