@@ -37,6 +37,10 @@ _PLACE_OF_PARSER = re.compile(r"\(line (\d+), pos (\d+)\)")
 _CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z][\w$]*(?:Exception|Error)\b:?\s*")
 _CALLING = re.compile(r"^An error occurred while calling [^\n]*\n:\s*")
 _TASK_FAILED = re.compile(r"^Job aborted due to stage failure: .*?(?:\): |: (?=\[))", re.DOTALL)
+_WAITED = "Exception thrown in awaitResult"
+_CAUSED_BY = re.compile(r"\n\s*Caused by: ")
+# How far from its beginning a message says what it is about.
+_NEAR = 300
 # The plan of a query that does not resolve follows a semicolon.
 _END_OF_WORDS = re.compile(
     r"\n\s*at |\n== SQL|\nDriver stacktrace|\nCaused by:|; line \d+ pos \d+|\n\nJVM stacktrace|;\n(?='?[A-Z]\w+)"
@@ -162,7 +166,11 @@ def _get_message(error: BaseException, full_text: str) -> str:
     if isinstance(error, PySparkException) and not isinstance(error, PythonException):
         with suppress(Exception):
             text = error.getMessage() or ""
-    return text.strip() or (get_description(error) or full_text).strip()
+    text = text.strip() or (get_description(error) or full_text).strip()
+    # What a thread of Spark's failed with that another one waited for.
+    if _WAITED in text[:_NEAR] and (causes := _CAUSED_BY.split(full_text, 1)[1:]):
+        return causes[0].strip()
+    return text
 
 
 def _find_condition(error: BaseException, message: str) -> str | None:

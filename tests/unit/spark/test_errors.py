@@ -59,6 +59,18 @@ def test_an_unknown_failure_keeps_its_words_and_loses_its_stack() -> None:
     assert explain_failure(error, "SELECT 1").message == "Cannot do this"
 
 
+def test_what_a_thread_failed_with_is_told_and_not_that_another_one_waited() -> None:
+    error = RuntimeError(
+        "An error occurred while calling o7.getResult.\n: org.apache.spark.SparkException: Exception thrown in"
+        " awaitResult: \n\tat org.apache.spark.A.b(A.scala:1)\nCaused by: org.apache.spark.SparkException:"
+        " [SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row. SQLSTATE: 21000\n\tat org.apache.spark.C.d(C.scala:2)"
+    )
+    failure = explain_failure(error, "SELECT 1")
+    assert (failure.message, failure.condition) == ("More than one row", "SCALAR_SUBQUERY_TOO_MANY_ROWS")
+    alone = RuntimeError("org.apache.spark.SparkException: Exception thrown in awaitResult: broken")
+    assert explain_failure(alone, "SELECT 1").message == "Exception thrown in awaitResult: broken"
+
+
 def test_the_plan_of_a_query_is_not_shown() -> None:
     error = RuntimeError('[DATATYPE_MISMATCH.X] Cannot resolve "a".;\n\'Project [_0#1 AS a#2]\n+- OneRowRelation\n')
     assert explain_failure(error, "SELECT a").message == 'Cannot resolve "a"'
