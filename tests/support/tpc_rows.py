@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from pyspark.errors import PySparkException
+
 from sqb.names import quote
 from support.sandbox import PROJECT_FILE, Sandbox
 from support.tpc import BENCHMARKS, TpcQuery, read_queries, read_schemas
@@ -114,13 +116,16 @@ class TpcWorld:
         """Build, and compare every model with its query."""
         result = self.sandbox.build()
         self.story.append("-- build")
+        failing = {query.name: why for query in self.queries if (why := self._find_query_failure(query))}
         for node in result.nodes:
-            if node.status in ("failed", "blocked"):
-                raise NotExact(self._tell(node.planned.name, f"{node.status}: {node.error} {node.detail}"))
-            how = node.run_type if node.status == "ok" else "skipped"
+            name = node.planned.name.removeprefix("m.")
+            if (node.status in ("failed", "blocked")) != (name in failing):
+                why = f"{node.status}: {node.error} {node.detail}; the query itself: {failing.get(name, 'runs')}"
+                raise NotExact(self._tell(node.planned.name, why))
+            how = node.run_type if node.status == "ok" else node.status
             self.run_types[how] += 1
             print(f"  {node.planned.name}: {how} {node.seconds:.1f} s {node.detail}", flush=True)
-        for query in self.queries:
+        for query in (q for q in self.queries if q.name not in failing):
             stored = make_multiset(self.sandbox.sql(f"SELECT * FROM m.{quote(query.name)}"))
             computed = make_multiset(self.sandbox.sql(query.sql))
             # A result without rows proves little: some queries have none over so few rows.
@@ -128,6 +133,14 @@ class TpcWorld:
             if stored != computed:
                 extra, missing = list((stored - computed).items())[:4], list((computed - stored).items())[:4]
                 raise NotExact(self._tell(query.name, f"too many: {extra}\n  missing: {missing}"))
+
+    def _find_query_failure(self, query: TpcQuery) -> str:
+        """Why a query fails over the tables as they are: a scalar subquery may find several rows; "" where it runs."""
+        try:
+            self.sandbox.sql(f"SELECT count(*) FROM ({query.sql})")
+        except PySparkException as error:
+            return str(error)[:200]
+        return ""
 
     def _tell(self, name: str, what: str) -> str:
         story = ";\n".join(self.story)
