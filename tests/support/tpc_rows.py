@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from sqb.names import quote
@@ -138,7 +139,7 @@ class TpcWorld:
         """Why a query fails over the tables as they are: a scalar subquery may find several rows; "" where it runs."""
         try:
             self.sandbox.sql(f"SELECT count(*) FROM ({query.sql})")
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             return str(error)[:200]
         return ""
 
