@@ -35,6 +35,7 @@ from sqb.plan.refresh.states import (
     keeps_group_state,
     list_additive_operators,
     list_refused_states,
+    list_state_operators,
     list_wanted_states,
     propose_for,
 )
@@ -517,8 +518,12 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
     if proposal is not None and proposal.obstacle is None:
         rows, enough = count_input_rows(case), case.gate.min_additive_rows
         if wanted := list_wanted_states(case):
-            if wanted <= list_refused_states(case):
+            refused = list_refused_states(case)
+            if wanted <= refused:
                 return Obstacle("state", "its aggregates do not add up exactly, by the types of what they are given")
+            actual = propose_for(case, list_changed_slots(resolved))
+            if wanted <= refused | list_state_operators(case) and actual is not None and actual.obstacle is not None:
+                return Obstacle("opaque", actual.obstacle.why, actual.obstacle.offset)
             return Obstacle("state", "there is no state of its groups yet to add changes to")
         under = f"under {enough:,} " if rows < enough else ""
         return Obstacle("cost", f"{rows:,} input rows: {under}a rebuild is faster than adding up groups")

@@ -33,7 +33,7 @@ from sqb.plan.refresh.choose import (
     measure_change,
 )
 from sqb.plan.refresh.cost import CostEstimate
-from sqb.plan.refresh.states import list_wanted_states, propose_for
+from sqb.plan.refresh.states import list_additive_operators, list_wanted_states, propose_for
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key
 from support.pieces import facts_of
@@ -232,6 +232,23 @@ def test_a_rebuild_for_want_of_figures_says_whether_they_will_be_there() -> None
 
     assert explain("") == "there is no state of its groups yet to add changes to"
     assert explain(refused) == "its aggregates do not add up exactly, by the types of what they are given"
+
+
+def test_a_rebuild_with_some_of_its_figures_names_its_obstacle() -> None:
+    """Of two aggregates one does not add up exactly, so that no build will ever make its figures."""
+    nested = """SELECT sum(o.id) AS s FROM raw.o AS o
+        LEFT JOIN (SELECT c.id, count(*) AS n FROM raw.c AS c GROUP BY c.id) AS g ON o.cid = g.id"""
+    changed = (table(0, "o", 4, 1, old=1), table(1, "c", 4, 1, old=1))
+    inner, root = sorted(list_additive_operators(additive_case(nested).query.facts))
+
+    def explain(*named: NamedState) -> str:
+        obstacle = _find_missing_key(additive_case(nested, encode_states(named), refresh="incremental"), changed)
+        assert obstacle is not None
+        return str(obstacle)
+
+    refused, kept = NamedState(root, 0, ""), NamedState(inner, 7, "t")
+    assert explain(kept) == "there is no state of its groups yet to add changes to"
+    assert explain(refused, kept) == "the query is opaque: an aggregate over all rows"
 
 
 def test_figures_of_groups_are_kept_where_rebuilds_took_long() -> None:
