@@ -117,7 +117,8 @@ class TpcWorld:
         """Build, and compare every model with its query."""
         result = self.sandbox.build()
         self.story.append("-- build")
-        failing = {query.name: why for query in self.queries if (why := self._find_query_failure(query))}
+        results = {query.name: self._compute(query) for query in self.queries}
+        failing = {name: result for name, result in results.items() if isinstance(result, str)}
         for node in result.nodes:
             name = node.planned.name.removeprefix("m.")
             if (node.status in ("failed", "blocked")) != (name in failing):
@@ -126,22 +127,22 @@ class TpcWorld:
             how = node.run_type if node.status == "ok" else node.status
             self.run_types[how] += 1
             print(f"  {node.planned.name}: {how} {node.seconds:.1f} s {node.detail}", flush=True)
-        for query in (q for q in self.queries if q.name not in failing):
-            stored = make_multiset(self.sandbox.sql(f"SELECT * FROM m.{quote(query.name)}"))
-            computed = make_multiset(self.sandbox.sql(query.sql))
+        for name, computed in results.items():
+            if isinstance(computed, str):
+                continue
+            stored = make_multiset(self.sandbox.sql(f"SELECT * FROM m.{quote(name)}"))
             # A result without rows proves little: some queries have none over so few rows.
-            print(f"  m.{query.name}: {computed.total()} rows", flush=True)
+            print(f"  m.{name}: {computed.total()} rows", flush=True)
             if stored != computed:
                 extra, missing = list((stored - computed).items())[:4], list((computed - stored).items())[:4]
-                raise NotExact(self._tell(query.name, f"too many: {extra}\n  missing: {missing}"))
+                raise NotExact(self._tell(name, f"too many: {extra}\n  missing: {missing}"))
 
-    def _find_query_failure(self, query: TpcQuery) -> str:
-        """Why a query fails over the tables as they are: a scalar subquery may find several rows; "" where it runs."""
+    def _compute(self, query: TpcQuery) -> Counter[str] | str:
+        """The rows of a query over the tables as they are, or why it fails: a scalar subquery may find several rows."""
         try:
-            self.sandbox.sql(f"SELECT count(*) FROM ({query.sql})")
+            return make_multiset(self.sandbox.sql(query.sql))
         except (PySparkException, Py4JJavaError) as error:
             return str(error)[:200]
-        return ""
 
     def _tell(self, name: str, what: str) -> str:
         story = ";\n".join(self.story)

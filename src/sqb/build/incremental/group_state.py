@@ -22,7 +22,6 @@ from sqb.lake.port import Shape
 from sqb.names import Relation, quote
 from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
 from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
-from sqb.sql.delta.aggregates.state_design import ROWS
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -306,8 +305,7 @@ class ModelStates:
             return self.named[operator]
         design = self.get_design(operator)
         state = aggregate_state.list_groups(groups.frame, design)
-        rows = groups.list_nonzero(ROWS, design.columns) if design.keys else groups.rows.select(list(design.columns))
-        written = self._write_state(operator, state, rows=rows)
+        written = self._write_state(operator, state, rows=aggregate_state.list_local_groups(groups, design))
         assert written is not None
         return written
 

@@ -521,8 +521,9 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
             refused = list_refused_states(case)
             if wanted <= refused:
                 return Obstacle("state", "its aggregates do not add up exactly, by the types of what they are given")
-            actual = propose_for(case, list_changed_slots(resolved))
-            if wanted <= refused | list_state_operators(case) and actual is not None and actual.obstacle is not None:
+            missing = wanted - refused - list_state_operators(case)
+            actual = propose_for(case, list_changed_slots(resolved)) if not missing else None
+            if actual is not None and actual.obstacle is not None:
                 return Obstacle("opaque", actual.obstacle.why, actual.obstacle.offset)
             return Obstacle("state", "there is no state of its groups yet to add changes to")
         under = f"under {enough:,} " if rows < enough else ""

@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+from pyarrow import Table
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all
 from sqb.spark.data.frames import wait_for_observation
+from sqb.spark.data.local_rows import LocalRows
 from sqb.sql.delta.aggregates.state_design import ROWS, SAMPLE, Figure, StateDesign
 from sqb.sql.delta.rules.add_up import SIGN
 
@@ -212,6 +214,11 @@ def list_groups(groups: DataFrame, design: StateDesign) -> DataFrame:
     """The rows of a state: groups that have no rows are gone, but for the one of an aggregate over all rows."""
     rows = groups.where(F.col(ROWS) != 0) if design.keys else groups
     return rows.select(*design.columns)
+
+
+def list_local_groups(groups: LocalRows, design: StateDesign) -> Table:
+    """The same of groups in memory, as an Arrow table."""
+    return groups.list_nonzero(ROWS, design.columns) if design.keys else groups.rows.select(list(design.columns))
 
 
 def replace_groups(touched: DataFrame, redone: DataFrame, design: StateDesign) -> DataFrame:
